@@ -1,0 +1,8 @@
+"""Run `hooksd` as `python -m hooksd`."""
+
+import sys
+
+from hooksd.cli.main import main
+
+
+sys.exit(main())

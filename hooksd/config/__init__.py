@@ -1,0 +1,1 @@
+"""The config room; see docs/architecture.md."""

@@ -1,0 +1,13 @@
+"""The dialects: one module per agent family, all of the shape of `base.Dialect`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hooksd.dialects.base import Dialect
+
+
+__all__ = ["DIALECTS"]
+
+DIALECTS: Mapping[str, Dialect] = {}
+"""Every dialect by name."""

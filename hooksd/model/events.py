@@ -1,0 +1,73 @@
+"""Events: what an agent reports, in its own words and in the normalised ones."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+__all__ = ["Event", "EventName"]
+
+
+class EventName(StrEnum):
+    """The normalised event names (design.md, "Words"); `event-map.md` maps every dialect's names to them."""
+
+    SESSION_START = "session.start"
+    SESSION_RESTORED = "session.restored"
+    SESSION_END = "session.end"
+    PROMPT_SUBMIT = "prompt.submit"
+    TURN_START = "turn.start"
+    TURN_FINISH = "turn.finish"
+    TURN_END = "turn.end"
+    TURN_INTERRUPT = "turn.interrupt"
+    TOOL_BEFORE = "tool.before"
+    TOOL_AFTER = "tool.after"
+    TOOL_ERROR = "tool.error"
+    PERMISSION_REQUEST = "permission.request"
+    PERMISSION_RESOLVED = "permission.resolved"
+    SUBAGENT_START = "subagent.start"
+    SUBAGENT_STOP = "subagent.stop"
+    COMPACT_BEFORE = "compact.before"
+    NOTIFICATION = "notification"
+    WORKFLOW_START = "workflow.start"
+    WORKFLOW_END = "workflow.end"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of one execution, checked by the caller's dialect.
+
+    Attributes:
+        name: The normalised name.
+        agent: The dialect whose vocabulary the caller speaks.
+        native: The agent's own name of the event, even when the caller used the dotted one.
+        gate: Whether the outcome can stop something; decided by the caller's dialect, never by a hook's mode.
+        background: A background tool completion: current configuration, observer rules.
+        session_id: The owning session.
+        workspace_path: The workspace that the caller named, "" if none.
+        model: The session's model, "" if not told.
+        profile: The agent's profile, "" if not told.
+        payload: The event's own fields in the agent's vocabulary, complete and checked. Never changed in place.
+        tool_name: For tool events the name as the model called it, else None.
+        tool_arguments: For `tool.before` the arguments of the call as they are now, else None.
+        subagent: The id of the subagent the event is about or comes from, "" for the main agent.
+        continued: The caller's own word that the agent goes on because of a Stop hook.
+        timestamp: Seconds since the epoch at which hooksd got the event.
+    """
+
+    name: EventName
+    agent: str
+    native: str
+    gate: bool
+    background: bool = False
+    session_id: str
+    workspace_path: str = ""
+    model: str = ""
+    profile: str = ""
+    payload: dict[str, Any]
+    tool_name: str | None = None
+    tool_arguments: Any = None
+    subagent: str = ""
+    continued: bool = False
+    timestamp: float

@@ -1,0 +1,1 @@
+"""The process room; see docs/architecture.md."""
