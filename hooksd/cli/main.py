@@ -1,0 +1,155 @@
+"""The entry of `hooksd`: a table of commands, each in a module of its own, and what all of them share.
+
+A command module has `NAME`, `HELP` (one line), `EXAMPLES` (a text of command lines), `add_arguments(parser)` and
+`run(args) -> int`. It is imported only when it is used, so that no command pays for another's imports. What a command
+does with the daemon, its output and its exit code are its own; here are only the borders: usage errors, a closed
+pipe, an interrupt, and the last resort for a fault of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
+
+from hooksd import __version__
+from hooksd.cli.exit_codes import ExitCode
+
+
+__all__ = ["COMMANDS", "Command", "main"]
+
+COMMANDS: Mapping[str, str] = {
+    "serve": "hooksd.cli.serve",
+}
+"""Every command and the module it lies in, in the order of the help."""
+
+_INTRODUCTION = (
+    "hooksd runs the lifecycle hooks of coding agents. `hooksd COMMAND -h` tells more about a command."
+)
+
+_EXAMPLES = """\
+examples:
+  hooksd serve                              run the daemon in the foreground
+"""
+
+
+class Command(Protocol):
+    """The shape of a command module."""
+
+    NAME: str
+    HELP: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the result is the exit status."""
+        ...
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help begins with examples, and whose errors suggest what was meant."""
+
+    examples: str = ""
+
+    def format_help(self) -> str:
+        """The usual help, with the examples first."""
+        text = super().format_help()
+        return f"{self.examples.rstrip()}\n\n{text}" if self.examples else text
+
+    def error(self, message: str) -> NoReturn:
+        """One line, a suggestion where there is one, exit status 2."""
+        self.exit(ExitCode.USAGE, f"{self.prog}: {message}\n{self.prog}: see `{self.prog} -h`\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: The arguments without the program's name; those of the process by default.
+
+    Returns:
+        The exit status; `SystemExit` is raised only by the help and by usage errors.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(arguments)
+        # What is still buffered would otherwise fail after this function, with a traceback.
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        return _after_broken_pipe()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the border: no traceback reaches a user
+        return _internal_error(error)
+
+
+def _run(arguments: list[str]) -> int:
+    name, rest = _split(arguments)
+    command = cast("Command", import_module(COMMANDS[name]))
+    parser = _Parser(prog=f"hooksd {name}", description=command.HELP)
+    parser.examples = command.EXAMPLES
+    command.add_arguments(parser)
+    return int(command.run(parser.parse_args(rest)))
+
+
+def _split(arguments: list[str]) -> tuple[str, list[str]]:
+    """The command's name and its own arguments; help, version and mistakes end here."""
+    if not arguments:
+        _usage_error("no command given")
+    first = arguments[0]
+    if first in {"-h", "--help"} or (first == "help" and len(arguments) == 1):
+        sys.stdout.write(_help())
+        sys.stdout.flush()
+        raise SystemExit(ExitCode.DONE)
+    if first == "help":
+        first, arguments = arguments[1], [arguments[1], "-h"]
+    if first == "--version":
+        sys.stdout.write(f"hooksd {__version__}\n")
+        sys.stdout.flush()
+        raise SystemExit(ExitCode.DONE)
+    if first.startswith("-"):
+        _usage_error(f"unknown option {first!r} before the command")
+    if first not in COMMANDS:
+        near = difflib.get_close_matches(first, COMMANDS, n=1)
+        _usage_error(f"unknown command {first!r}" + (f"; did you mean `hooksd {near[0]}`?" if near else ""))
+    return first, arguments[1:]
+
+
+def _help() -> str:
+    lines = [_EXAMPLES.rstrip(), "", "usage: hooksd COMMAND ...", "", _INTRODUCTION, "", "commands:"]
+    width = max(map(len, COMMANDS)) + 2
+    for name, module in COMMANDS.items():
+        lines.append(f"  {name:<{width}}{cast('Command', import_module(module)).HELP}")
+    lines += ["", "options:", "  -h, --help     this text", "  --version      the version", ""]
+    return "\n".join(lines)
+
+
+def _usage_error(message: str) -> NoReturn:
+    sys.stderr.write(f"hooksd: {message}\nhooksd: see `hooksd -h`\n")
+    raise SystemExit(ExitCode.USAGE)
+
+
+def _after_broken_pipe() -> int:
+    # The interpreter flushes stdout once more at its end; without a reader that would be told on stderr.
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+    return ExitCode.DONE
+
+
+def _internal_error(error: Exception) -> int:
+    if os.environ.get("HOOKSD_DEBUG") == "1":
+        raise error
+    sys.stderr.write(
+        f"hooksd: internal error: {type(error).__name__}: {error}\n"
+        "hooksd: this is a fault of hooksd; HOOKSD_DEBUG=1 shows where it happened\n"
+    )
+    return ExitCode.INTERNAL
