@@ -18,6 +18,8 @@ __all__ = ["DEFAULT_LIMIT", "LineSplitter", "LineTooLong", "encode"]
 DEFAULT_LIMIT = 16 * 1024 * 1024
 """Longest message in bytes where nobody said otherwise: the default of `limits.max_message_bytes`."""
 
+_LF, _CR, _SPACE = b"\n\r "
+
 
 class LineTooLong:
     """Stands in the list of lines for one that was longer than the limit; the line itself is lost.
@@ -61,9 +63,20 @@ class LineSplitter:
 
     def receive_data(self, data: bytes) -> list[Line]:
         """Take the next bytes of the stream; give the lines that they complete, in order."""
+        limit = self._limit
+        end = data.find(_LF)
+        # By far the commonest case has a short way: one whole line, nothing held, nothing to strip.
+        if (
+            end == len(data) - 1
+            and 0 < end <= limit
+            and data[0] > _SPACE
+            and data[end - 1] != _CR
+            and not self._held
+            and not self._skipping
+        ):
+            return [data[:end]]
         pieces = data.split(b"\n")
         rest = pieces.pop()
-        limit = self._limit
         lines: list[Line] = []
         if pieces and (self._held or self._skipping):
             self._end_of_held(pieces, lines)
