@@ -1,0 +1,169 @@
+"""Plans: the hooks of one event for one agent in one snapshot, in the order in which they run.
+
+A plan is put together from segments, one per source. Segments are compiled with their source, off the loop, and shared
+by every snapshot that has the source; a plan only strings them together and remembers what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import msgspec
+
+from hooksd.config.matching import NameIndex
+from hooksd.model.events import Event
+from hooksd.model.hooks import Guard, Hook, Mode, NamePattern
+
+
+__all__ = ["MATCHED", "MAX_REMEMBERED_NAMES", "MatchResult", "Plan", "PlannedHook", "Segment"]
+
+MAX_REMEMBERED_NAMES = 1024
+"""Tool names whose hooks a plan remembers. Names come from outside; an agent has some dozens of tools."""
+
+
+class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a hook's own match rule holds for an event as it is now; `why` says why not."""
+
+    matched: bool
+    why: str | None = None
+
+
+MATCHED = MatchResult(matched=True)
+
+
+class PlannedHook(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook in its place in a plan.
+
+    Attributes:
+        hook: The hook itself. With a `load_problem` it is here because it is guarded, and fails without being run.
+        guard: The strictest guard that applies to it for this event, None if none does.
+        serial: It never runs twice at a time.
+    """
+
+    hook: Hook
+    guard: Guard | None = None
+    serial: bool = False
+
+    def matches(self, event: Event) -> MatchResult:
+        """What of the hook's match rule must be looked at just before it runs, because earlier hooks may change it.
+
+        A tool's name is never changed: `Plan.select` has looked at it already.
+        """
+        rule = self.hook.match
+        match rule:
+            case None | NamePattern():
+                return MATCHED
+            case _ as never:
+                assert_never(never)
+
+
+class Segment:
+    """The hooks that one source has for one event, compiled. Immutable.
+
+    Attributes:
+        hooks: All of them, in file order, those that never run included.
+        gated: The hooks that can run when the event is a gate.
+        observed: The same when it is not: guards of all gates do not count, so that a hook that did not load may miss.
+    """
+
+    __slots__ = ("_gated_index", "_observed_index", "gated", "hooks", "observed")
+
+    def __init__(
+        self, hooks: Sequence[Hook], gated: Sequence[PlannedHook], observed: Sequence[PlannedHook]
+    ) -> None:
+        self.hooks = tuple(hooks)
+        self.gated = tuple(gated)
+        self.observed = tuple(observed)
+        self._gated_index = _index(self.gated)
+        self._observed_index = _index(self.observed) if self.observed != self.gated else self._gated_index
+
+    def select(self, name: str | None, *, gate: bool) -> list[PlannedHook]:
+        """The hooks that match a tool name, in file order."""
+        hooks, index = (self.gated, self._gated_index) if gate else (self.observed, self._observed_index)
+        return [hooks[position] for position in index.matching(name)]
+
+
+class Plan:
+    """The hooks of one event for one agent. Belongs to the loop's thread.
+
+    Args:
+        segments: Those that apply to the agent, in the order of a plan (design.md, "Order of a plan").
+        others: Hooks for the event that do not apply to the agent, and why; `explain` tells them.
+        missing: Guards with `on_missing = "block"` that no hook answers to, for this event.
+    """
+
+    __slots__ = ("_gated", "_hooks", "_observed", "_others", "_segments", "missing")
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        *,
+        others: Sequence[tuple[Hook, str]] = (),
+        missing: Sequence[Guard] = (),
+    ) -> None:
+        self._segments = tuple(segments)
+        self._others = tuple(others)
+        self.missing = tuple(missing)
+        self._hooks: tuple[PlannedHook, ...] | None = None
+        self._gated: dict[str | None, tuple[PlannedHook, ...]] = {}
+        self._observed: dict[str | None, tuple[PlannedHook, ...]] = {}
+
+    @property
+    def hooks(self) -> tuple[PlannedHook, ...]:
+        """Every hook that an event can select, in run order: those that block, then those in the background."""
+        if self._hooks is None:
+            self._hooks = _in_run_order([hook for segment in self._segments for hook in segment.gated])
+        return self._hooks
+
+    def select(self, event: Event) -> tuple[PlannedHook, ...]:
+        """The hooks to run for an event, in run order; what else must hold is said by `PlannedHook.matches`."""
+        remembered = self._gated if event.gate else self._observed
+        try:
+            return remembered[event.tool_name]
+        except KeyError:
+            return self._select(event.tool_name, gate=event.gate)
+
+    def _select(self, name: str | None, *, gate: bool) -> tuple[PlannedHook, ...]:
+        remembered = self._gated if gate else self._observed
+        if len(remembered) >= MAX_REMEMBERED_NAMES:
+            remembered.clear()
+        found = _in_run_order(
+            [hook for segment in self._segments for hook in segment.select(name, gate=gate)]
+        )
+        remembered[name] = found
+        return found
+
+    def explain(self, event: Event) -> tuple[tuple[Hook, str | None], ...]:
+        """Every hook that is configured for the event, with why it does not run; None for one that does.
+
+        Hooks that run come first, in run order; then the others, in file order.
+        """
+        selected = self.select(event)
+        rows: list[tuple[Hook, str | None]] = [(planned.hook, None) for planned in selected]
+        running = {id(planned.hook) for planned in selected}
+        rows += [
+            (hook, _why_not(hook, event))
+            for segment in self._segments
+            for hook in segment.hooks
+            if id(hook) not in running
+        ]
+        return (*rows, *self._others)
+
+
+def _index(hooks: Sequence[PlannedHook]) -> NameIndex:
+    return NameIndex([planned.hook.match.pattern if planned.hook.match else None for planned in hooks])
+
+
+def _in_run_order(hooks: list[PlannedHook]) -> tuple[PlannedHook, ...]:
+    hooks.sort(key=lambda planned: planned.hook.mode is not Mode.BLOCKING)
+    return tuple(hooks)
+
+
+def _why_not(hook: Hook, event: Event) -> str:
+    if hook.inactive is not None:
+        return hook.inactive
+    if hook.load_problem is not None:
+        return f"it did not load: {hook.load_problem.describe()}"
+    pattern = hook.match.pattern if hook.match else ""
+    return f"its matcher {pattern!r} does not match the tool name {event.tool_name!r}"
