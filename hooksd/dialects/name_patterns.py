@@ -1,12 +1,12 @@
-"""Patterns over tool names: which ones are taken, and how they are compiled.
+r"""Patterns over tool names: which ones are taken, and how they are compiled.
 
 The Bamboo reference matches with Rust's `regex` crate; hooksd matches with RE2, the same linear-time family. A pattern
 is taken only if both engines read it and read it alike, so that one `hooks.json` means the same everywhere. Two checks
 see to that: RE2 itself refuses what it cannot do (look-around, back-references, flags it does not have), and a linter
-refuses what RE2 would take but Rust refuses or understands differently (class set operations, `\\b{start}`, `\\<`,
+refuses what RE2 would take but Rust refuses or understands differently (class set operations, `\b{start}`, `\<`,
 octal escapes, a bare `{`, …). A refused pattern is a located problem, never a silent miss.
 
-**The one difference that is left**, and is documented: `\\d`, `\\w`, `\\s` and `\\b` know only ASCII in RE2. Tool names
+**The one difference that is left**, and is documented: `\d`, `\w`, `\s` and `\b` know only ASCII in RE2. Tool names
 are ASCII in every agent, so no pattern that tells tool names apart notices.
 
 Compiling whole sets and matching live in the config room; it takes `compile_options` from here.
