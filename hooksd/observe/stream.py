@@ -1,0 +1,222 @@
+"""The event stream: the records of the log, as they happen, for those who subscribed (protocol section 2.11).
+
+The stream never writes to a connection. Each subscription has a bounded queue; its owner is told once that something
+waits, and takes as much as its connection can carry. What a slow owner does not take in time is lost, oldest first,
+and it is told how many.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from hooksd.model.errors import ProtocolError
+from hooksd.model.records import Level
+from hooksd.observe.record_text import timestamp
+
+
+__all__ = [
+    "MAX_KINDS",
+    "MAX_QUEUED_BYTES",
+    "MAX_QUEUED_RECORDS",
+    "RECENT_RECORDS",
+    "EventStream",
+    "Subscription",
+]
+
+RECENT_RECORDS = 1_024
+"""Records that a new subscription can still have by `since_seq`."""
+RECENT_BYTES = 4 * 1024 * 1024
+"""And how many bytes of them."""
+MAX_QUEUED_RECORDS = 1_024
+"""Records that wait for one subscriber."""
+MAX_QUEUED_BYTES = 4 * 1024 * 1024
+"""And how many bytes of them."""
+MAX_KINDS = 64
+"""Patterns of one subscription."""
+
+_BUSY = -32003
+_INVALID_PARAMS = -32602
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    seq: int
+    event: str
+    execution_id: object
+    line: bytes
+
+
+class Subscription:
+    """One subscriber's view of the stream.
+
+    Attributes:
+        subscription_id: What the client knows it by.
+        notify: See `EventStream.subscribe`.
+    """
+
+    def __init__(
+        self,
+        subscription_id: str,
+        kinds: Sequence[str],
+        execution_id: str | None,
+        notify: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.subscription_id = subscription_id
+        self._prefix = b'{"subscription_id":' + msgspec.json.encode(subscription_id) + b","
+        self._pattern = _compile(kinds)
+        self._wanted: dict[str, bool] = {}
+        self._execution_id = execution_id
+        self.notify = notify
+        self._queue: deque[_Entry] = deque()
+        self._bytes = 0
+        self._clock = clock
+        self._dropped = 0
+        self._dropped_seq = 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether `take` would give something."""
+        return bool(self._queue) or self._dropped > 0
+
+    def take(self, limit: int = 64) -> list[bytes]:
+        """The next records, at most `limit`, each as the complete `params` object of an `events/event` in JSON."""
+        taken = []
+        if self._dropped:
+            told = {
+                "ts": timestamp(self._clock()),
+                "seq": self._dropped_seq,
+                "level": Level.WARNING,
+                "event": "events.dropped",
+                "where": "subscription",
+                "dropped": self._dropped,
+            }
+            taken.append(self._prefix + msgspec.json.encode(told)[1:])
+            self._dropped = 0
+        while self._queue and len(taken) < limit:
+            entry = self._queue.popleft()
+            self._bytes -= len(entry.line)
+            taken.append(self._prefix + entry.line[1:])
+        return taken
+
+    def offer(self, entry: _Entry) -> bool:
+        """Queue a record if it is wanted; whether now something waits where nothing did. The stream calls this."""
+        if not self.wants(entry):
+            return False
+        idle = not self.pending
+        self._queue.append(entry)
+        self._bytes += len(entry.line)
+        while len(self._queue) > MAX_QUEUED_RECORDS or self._bytes > MAX_QUEUED_BYTES:
+            self._drop(self._queue.popleft())
+        return idle
+
+    def missed(self, count: int, seq: int) -> None:
+        """Tell the subscriber of records up to `seq` that are not there any more."""
+        self._dropped += count
+        self._dropped_seq = seq
+
+    def wants(self, entry: _Entry) -> bool:
+        """Whether the record passes the filters."""
+        if self._execution_id is not None and entry.execution_id != self._execution_id:
+            return False
+        if self._pattern is None:
+            return True
+        wanted = self._wanted.get(entry.event)
+        if wanted is None:
+            # Kinds of records are constants of the daemon, so this stays small.
+            wanted = self._wanted[entry.event] = self._pattern.fullmatch(entry.event) is not None
+        return wanted
+
+    def _drop(self, entry: _Entry) -> None:
+        self._bytes -= len(entry.line)
+        self.missed(1, entry.seq)
+
+
+class EventStream:
+    """All subscriptions, and the recent records for those who come late."""
+
+    def __init__(self, max_subscribers: int, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self.max_subscribers = max_subscribers
+        self._subscriptions: dict[str, Subscription] = {}
+        self._recent: deque[_Entry] = deque()
+        self._recent_bytes = 0
+        self._next_id = itertools.count(1)
+        self.seq = 0
+        """The last record that was published."""
+
+    def subscribe(
+        self,
+        *,
+        notify: Callable[[], None],
+        kinds: Sequence[str] | None = None,
+        execution_id: str | None = None,
+        since_seq: int | None = None,
+    ) -> Subscription:
+        """Open a subscription.
+
+        Args:
+            notify: Called when a record waits and none did before, except for the records of `since_seq`: look at
+                `pending` after subscribing. It must return at once; it must not call back into the stream.
+            kinds: Patterns of record kinds, only `*` is special; None for all.
+            execution_id: Only records of this execution.
+            since_seq: First give what is still kept after this number. A number that was not reached yet comes from an
+                earlier life of the daemon: everything that is kept is given.
+
+        Raises:
+            ProtocolError: -32003 when `limits.max_subscribers` is reached, -32602 for too many patterns.
+        """
+        if len(self._subscriptions) >= self.max_subscribers:
+            raise ProtocolError(
+                _BUSY,
+                f"there are already {len(self._subscriptions)} subscriptions, limits.max_subscribers is {self.max_subscribers}",
+                kind="too_many_subscribers",
+            )
+        if kinds is not None and len(kinds) > MAX_KINDS:
+            raise ProtocolError(
+                _INVALID_PARAMS,
+                f"kinds has {len(kinds)} patterns, at most {MAX_KINDS} are taken",
+                kind="invalid_params",
+            )
+        subscription = Subscription(
+            f"sub-{next(self._next_id)}", kinds or ("*",), execution_id, notify, self._clock
+        )
+        if since_seq is not None:
+            self._replay(subscription, since_seq if since_seq <= self.seq else 0)
+        self._subscriptions[subscription.subscription_id] = subscription
+        return subscription
+
+    def unsubscribe(self, subscription_id: str) -> bool:
+        """End a subscription; False if there is none of that id."""
+        return self._subscriptions.pop(subscription_id, None) is not None
+
+    def publish(self, seq: int, event: str, execution_id: object, line: bytes) -> None:
+        """Take a record: its number, kind, execution and its JSON object."""
+        self.seq = seq
+        entry = _Entry(seq, event, execution_id, line)
+        self._recent.append(entry)
+        self._recent_bytes += len(line)
+        while len(self._recent) > RECENT_RECORDS or self._recent_bytes > RECENT_BYTES:
+            self._recent_bytes -= len(self._recent.popleft().line)
+        for subscription in self._subscriptions.values():
+            if subscription.offer(entry):
+                subscription.notify()
+
+    def _replay(self, subscription: Subscription, since_seq: int) -> None:
+        first = self._recent[0].seq if self._recent else self.seq + 1
+        if first > since_seq + 1:
+            subscription.missed(first - since_seq - 1, first - 1)
+        for entry in self._recent:
+            if entry.seq > since_seq:
+                subscription.offer(entry)
+
+
+def _compile(kinds: Sequence[str]) -> re.Pattern[str] | None:
+    if "*" in kinds:
+        return None
+    return re.compile("|".join(".*".join(map(re.escape, kind.split("*"))) for kind in kinds))

@@ -1,0 +1,168 @@
+"""The thread that writes the log: the one place of the daemon that may wait for a disk.
+
+Everybody else puts lines into a bounded queue and goes on. When the sink is slow, full or gone, lines are dropped and
+counted; once it takes lines again, it is told how many are missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from hooksd.observe.log_file import AppendFailed, LogFile
+
+
+__all__ = ["MAX_QUEUED_BYTES", "MAX_QUEUED_LINES", "LogWriter"]
+
+MAX_QUEUED_LINES = 8_192
+"""Lines that wait to be written: seconds of the busiest daemon."""
+MAX_QUEUED_BYTES = 8 * 1024 * 1024
+"""And how many bytes of them."""
+
+_GATHER_S = 0.01
+"""After a wake-up the thread waits so long for more lines: one write, and one fight for the interpreter, for many."""
+
+_BATCH_BYTES = 256 * 1024
+"""Most that is written at once."""
+
+_RETRY_S = 1.0
+"""Between two attempts on a sink that failed."""
+
+_SINK_WAIT_S = 0.25
+"""How long one attempt waits for a full pipe or terminal, and so the longest wait for it at the end of the daemon."""
+
+_STDERR = 2
+
+
+class LogWriter:
+    """Writes lines to a `LogFile` on its own thread.
+
+    A sink that fails is tried again; meanwhile the queue fills, and what comes then is dropped and counted. All methods
+    are called on one thread, that of the loop.
+
+    Args:
+        file: Where the lines go. Only the writer's thread touches it.
+        dropped_line: Makes the line that tells how many lines are missing at its place.
+    """
+
+    def __init__(self, file: LogFile, dropped_line: Callable[[int], bytes]) -> None:
+        self._file = file
+        self._dropped_line = dropped_line
+        self._queue: deque[bytes] = deque()
+        # One thread only adds to the first, the other only to the second: no lock on the way of a record.
+        self._bytes_in = 0
+        self._bytes_out = 0
+        self._missing = 0
+        self.dropped = 0
+        """Lines that were not written, since the start."""
+        self.failure: str | None = None
+        """Why the last attempt to write failed; None while the sink works."""
+        self._pending = b""
+        self._reopen = False
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hooksd-log", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread. Lines may be put before."""
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """Queue a line (with its line end), or count it as dropped. Returns at once."""
+        if len(self._queue) >= MAX_QUEUED_LINES or self._bytes_in - self._bytes_out > MAX_QUEUED_BYTES:
+            self._missing += 1
+            self.dropped += 1
+            return
+        if self._missing:
+            self._tell_missing()
+        self._queue.append(line)
+        self._bytes_in += len(line)
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def reopen(self) -> None:
+        """Open the file anew before the next line (SIGUSR1)."""
+        self._reopen = True
+        self._wake.set()
+
+    def close(self, timeout_s: float) -> int:
+        """Write what waits, and stop.
+
+        Args:
+            timeout_s: How long to wait for the sink; the thread is left behind when it hangs.
+
+        Returns:
+            How many lines could not be written any more.
+        """
+        if self._missing:
+            self._tell_missing()
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(timeout_s)
+        return len(self._queue) + self._pending.count(b"\n")
+
+    def _tell_missing(self) -> None:
+        count, self._missing = self._missing, 0
+        line = self._dropped_line(count)
+        self._queue.append(line)
+        self._bytes_in += len(line)
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # On the thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            if self.failure is None:
+                self._wake.wait()
+                self._stopping.wait(_GATHER_S)
+            else:
+                self._stopping.wait(_RETRY_S)
+            # Cleared before looking: a line that is put after the look sets it again.
+            self._wake.clear()
+            self._write_waiting()
+        self._write_waiting()
+        self._file.close()
+
+    def _write_waiting(self) -> None:
+        if self._reopen:
+            self._reopen = False
+            self._file.close()
+        while self._pending or self._queue:
+            self._pending = self._pending or self._next_batch()
+            try:
+                self._file.append(self._pending, _SINK_WAIT_S)
+            except AppendFailed as error:
+                # What was written of a line stays a torso in the file; the line is written again as a whole.
+                self._pending = self._pending[self._pending.rfind(b"\n", 0, error.written) + 1 :]
+                self._failed(str(error))
+                if not error.busy or self._stopping.is_set():
+                    return
+            else:
+                self._pending = b""
+                self.failure = None
+
+    def _next_batch(self) -> bytes:
+        batch: list[bytes] = []
+        size = 0
+        while self._queue and size < _BATCH_BYTES:
+            line = self._queue.popleft()
+            size += len(line)
+            batch.append(line)
+        self._bytes_out += size
+        return b"".join(batch)
+
+    def _failed(self, reason: str) -> None:
+        known, self.failure = self.failure, reason
+        if known == reason or self._file.is_stderr:
+            return
+        text = f"hooksd: cannot write the log {self._file.path}: {reason}; trying again\n"
+        poll = select.poll()
+        poll.register(_STDERR, select.POLLOUT)
+        if poll.poll(0):
+            # Nobody may be left there; `daemon/status` tells it, too.
+            with contextlib.suppress(OSError):
+                os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
