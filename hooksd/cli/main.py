@@ -58,12 +58,12 @@ class _Parser(argparse.ArgumentParser):
 
     examples: str = ""
 
-    def format_help(self) -> str:
+    def format_help(self) -> str:  # type: ignore[explicit-override]  # `typing.override` came with Python 3.12
         """The usual help, with the examples first."""
         text = super().format_help()
         return f"{self.examples.rstrip()}\n\n{text}" if self.examples else text
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> NoReturn:  # type: ignore[explicit-override]
         """One line, a suggestion where there is one, exit status 2."""
         self.exit(ExitCode.USAGE, f"{self.prog}: {message}\n{self.prog}: see `{self.prog} -h`\n")
 
