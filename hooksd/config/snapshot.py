@@ -40,6 +40,8 @@ class Snapshot:
         problems: What is wrong beyond single sources: the settings file, guards that fit no hook.
         guards: All guards, in file order.
         hooks: Every hook in the order of a plan, inactive ones and those that did not load included.
+        hooks_may_run: False where `hooksd.toml` is invalid and there is no last good version of it: what its guards
+            would demand is not known, so a gate answers -32013, with `problems` (design rule 4).
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class Snapshot:
         "digest",
         "guards",
         "hooks",
+        "hooks_may_run",
         "problems",
         "revision",
         "settings",
@@ -65,8 +68,10 @@ class Snapshot:
         sources: Sequence[SourceReport],
         parts: Sequence[Part],
         problems: Sequence[ConfigProblem],
+        hooks_may_run: bool = True,
     ) -> None:
         self.revision = revision
+        self.hooks_may_run = hooks_may_run
         self.digest = digest
         self.settings: Settings = policy.settings
         self.guards: tuple[Guard, ...] = policy.guards
@@ -147,6 +152,7 @@ class SnapshotTable:
         project: Layer | None = None,
         programmatic: tuple[Hook, ...] = (),
         problems: tuple[ConfigProblem, ...] = (),
+        hooks_may_run: bool = True,
     ) -> Snapshot:
         """The snapshot of these layers, compiled with the same `policy`, and of the programmatic hooks.
 
@@ -157,13 +163,14 @@ class SnapshotTable:
             project: The sources of the workspace; None without one.
             programmatic: The hooks of connected clients, in the order of their registration.
             problems: Of the settings file as it is now.
+            hooks_may_run: See `Snapshot`.
         """
         with self._lock:
             clients = self._programmatic
             if clients is None or clients.hooks is not programmatic or clients.policy is not policy:
                 clients = self._programmatic = _ProgrammaticParts(programmatic, policy)
             digests = (policy.digest, base.digest, project.digest if project else "", clients.digest)
-            key = (revision, *digests, problems)
+            key = (revision, *digests, problems, hooks_may_run)
             snapshot = self._snapshots.get(key)
             if snapshot is None:
                 snapshot = Snapshot(
@@ -179,6 +186,7 @@ class SnapshotTable:
                         clients.after,
                     ),
                     problems=problems,
+                    hooks_may_run=hooks_may_run,
                 )
                 self._snapshots[key] = snapshot
         return snapshot
