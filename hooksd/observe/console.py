@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from hooksd.observe.record_text import encode_record
 
@@ -16,8 +17,13 @@ _MAX_VALUE_BYTES = 400
 """Longest value on a console line; the whole text is in the JSON form."""
 
 
-def console_line(record: Mapping[str, Any]) -> bytes:
-    """`12:00:01.123 warning hook.finished NAME failed exit_code=1 …`, with the line end; empty fields are left out."""
+def console_line(line: bytes) -> bytes:
+    """`12:00:01.123 warning hook.finished NAME failed exit_code=1 …`, with the line end; empty fields are left out.
+
+    Args:
+        line: The record's JSON object, as `record_text` made it.
+    """
+    record = msgspec.json.decode(line)
     head = [str(record["ts"])[11:-1], f"{record['level']:<7}", str(record["event"])]
     head += [_value(record[name]) for name in ("hook", "status") if record.get(name)]
     rest = [

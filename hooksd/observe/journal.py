@@ -4,7 +4,7 @@ A record is stamped (`ts`, `seq`), made one safe line (`record_text`), and hande
 the records of one life of the daemon from 1, also those that the log's level leaves out: a gap in the log is a
 filtered record, or dropped ones, which the log then tells (`events.dropped`).
 
-structlog carries the records: a filtering bound logger (a filtered level costs nothing but the call), two processors,
+structlog carries the records: a filtering bound logger (a filtered level costs nothing but the call), one processor,
 and a sink that takes bytes. It is wrapped, not configured globally: there is no other logger in the daemon.
 """
 
@@ -29,8 +29,9 @@ __all__ = ["Journal", "LogFormat"]
 LogFormat = Literal["json", "console"]
 
 _NUMBERS = {Level.DEBUG: 10, Level.INFO: 20, Level.WARNING: 30, Level.ERROR: 40}
-_RESERVED = 4
-"""`ts`, `seq`, `level` and `event` are given here, in this order, before every other field."""
+
+_OWN = ("ts", "seq", "level", "event")
+"""What every record begins with, in this order; it is given here and by nobody else."""
 
 
 class Journal:
@@ -63,7 +64,8 @@ class Journal:
         self._console = log_format == "console"
         self._clock = clock
         self._next_seq = itertools.count(1).__next__
-        self._second = (-1, "")
+        self._second = -1
+        self._second_text = ""
         self.configure(level=level, max_field_bytes=max_field_bytes)
 
     def configure(self, *, level: Level, max_field_bytes: int) -> None:
@@ -72,7 +74,7 @@ class Journal:
         self._max_field_bytes = max_field_bytes
         bound = structlog.wrap_logger(
             _Sink(self),
-            processors=[self._stamp, self._render],
+            processors=[self._render],
             # The stream wants what is of level info or above even where the log is quieter.
             wrapper_class=structlog.make_filtering_bound_logger(min(self._level, _NUMBERS[Level.INFO])),
         ).bind()
@@ -85,50 +87,49 @@ class Journal:
 
     def dropped_line(self, count: int) -> bytes:
         """The line that tells the log how many records it lost at this place."""
-        fields = {"dropped": count, "where": "log"}
-        record = self._stamp(None, Level.WARNING, {"event": "events.dropped", "fields": fields})
-        return self._log_line(record, encode_record(record, self._max_field_bytes))
-
-    def _stamp(self, _logger: Any, method: str, event_dict: MutableMapping[str, Any]) -> dict[str, Any]:
-        fields = event_dict["fields"]
-        seconds, thousandths = divmod(int(self._clock() * 1000), 1000)
-        second = self._second
-        if second[0] != seconds:
-            second = self._second = (seconds, time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds)))
-        record = {
-            "ts": f"{second[1]}{thousandths:03d}Z",
-            "seq": self._next_seq(),
-            "level": method,
-            "event": event_dict["event"],
-        }
-        record.update(fields)
-        if len(record) != _RESERVED + len(fields):
-            # Our own fields win over a caller's of the same name.
-            record = {**record, "level": method, "event": event_dict["event"]}
-        return record
+        (_, _, _, line), _ = self._render(
+            None, Level.WARNING, {"event": "events.dropped", "fields": {"dropped": count, "where": "log"}}
+        )
+        return self._log_line(line)
 
     def _render(
-        self, _logger: Any, _method: str, record: MutableMapping[str, Any]
-    ) -> tuple[tuple[MutableMapping[str, Any], bytes], dict[str, Any]]:
-        return (record, encode_record(record, self._max_field_bytes)), {}
+        self, _logger: Any, method: str, event_dict: MutableMapping[str, Any]
+    ) -> tuple[tuple[int, str, object, bytes], dict[str, Any]]:
+        """The last processor: the arguments of the sink's method are number, kind, execution and line."""
+        event, fields = event_dict["event"], event_dict["fields"]
+        milliseconds = int(self._clock() * 1000)
+        second = milliseconds // 1000
+        if second != self._second:
+            self._second = second
+            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(second))
+        seq = self._next_seq()
+        for name in _OWN:
+            if name in fields:
+                fields = {key: value for key, value in fields.items() if key not in _OWN}
+                break
+        # Kinds are constants of the daemon, plain words with dots. Put together as text: the object with all fields
+        # would have to be copied for four more.
+        head = f'{{"ts":"{self._second_text}{milliseconds % 1000:03d}Z","seq":{seq},"level":"{method}","event":"{event}"'
+        body = encode_record(fields, self._max_field_bytes)
+        line = head.encode() + (b"," + body[1:] if fields else b"}")
+        return (seq, event, fields.get("execution_id"), line), {}
 
-    def _log_line(self, record: Mapping[str, Any], line: bytes) -> bytes:
-        return console_line(record) if self._console else line + b"\n"
-
-    def _take(self, number: int, record: Mapping[str, Any], line: bytes) -> None:
-        if number >= self._level:
-            self._write(self._log_line(record, line))
-        self._publish(record["seq"], record["event"], record.get("execution_id"), line)
+    def _log_line(self, line: bytes) -> bytes:
+        return console_line(line) if self._console else line + b"\n"
 
 
 class _Sink:
     """What structlog calls a logger: one method per level, each given the arguments that `_render` made."""
 
     def __init__(self, journal: Journal) -> None:
-        take = journal._take  # noqa: SLF001 - one object in two halves
-        for level, number in _NUMBERS.items():
-            setattr(self, level, self._method(take, number))
+        def quiet(seq: int, event: str, execution_id: object, line: bytes) -> None:
+            publish(seq, event, execution_id, line)
 
-    @staticmethod
-    def _method(take: Callable[..., None], number: int) -> Callable[..., None]:
-        return lambda record, line: take(number, record, line)
+        def loud(seq: int, event: str, execution_id: object, line: bytes) -> None:
+            write(log_line(line))
+            publish(seq, event, execution_id, line)
+
+        write, publish = journal._write, journal._publish  # noqa: SLF001 - one object in two halves
+        log_line = journal._log_line  # noqa: SLF001
+        for level, number in _NUMBERS.items():
+            setattr(self, level, loud if number >= journal._level else quiet)  # noqa: SLF001

@@ -43,28 +43,36 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Digest:
-    """The distribution of durations in milliseconds: a histogram with logarithmic buckets, at most about 1,000."""
+    """The distribution of durations in milliseconds: a histogram with logarithmic buckets, at most about 1,000.
 
-    __slots__ = ("_buckets", "_count", "_highest", "_lowest")
+    Attributes:
+        last: The number of the last run that was counted, over all hooks.
+    """
+
+    __slots__ = ("_buckets", "_count", "_highest", "_lowest", "last")
 
     def __init__(self) -> None:
         self._buckets: dict[int, int] = {}
         self._count = 0
         self._lowest = math.inf
         self._highest = 0.0
+        self.last = 0
 
     def add(self, duration_ms: float) -> None:
-        """Count one duration; what is not finite or negative is taken as 0."""
+        """Count one duration; what is negative or not finite is taken as 0."""
         if not 0 <= duration_ms < math.inf:
             duration_ms = 0.0
         mantissa, exponent = math.frexp(duration_ms)
+        # The mantissa is in [0.5, 1), and 0 for 0.
         bucket = (
-            max(0, exponent + _OFFSET) * _STEPS + int((mantissa - 0.5) * 2 * _STEPS) if duration_ms else 0
+            (exponent + _OFFSET) * _STEPS + int((mantissa - 0.5) * (2 * _STEPS)) if exponent > -_OFFSET else 0
         )
         self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
         self._count += 1
-        self._lowest = min(self._lowest, duration_ms)
-        self._highest = max(self._highest, duration_ms)
+        if duration_ms < self._lowest:
+            self._lowest = duration_ms
+        if duration_ms > self._highest:
+            self._highest = duration_ms
 
     def percentile(self, fraction: float) -> float:
         """The duration that this fraction of the runs did not exceed; 0 when there were none."""
@@ -90,36 +98,42 @@ class Metrics:
 
     def __init__(self) -> None:
         self._total = 0
-        self._failed = 0
-        self._timed_out = 0
-        self._blocked = 0
+        self._by_status: dict[object, int] = dict.fromkeys(Status, 0)
         self._digests: dict[str, Digest] = {}
 
     def observe(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Take a record; all but `hook.finished` are passed over."""
+        """Take a record; all but complete `hook.finished` ones are passed over."""
         if event != "hook.finished":
             return
+        hook, duration, status = fields.get("hook"), fields.get("duration_ms"), fields.get("status")
+        if (
+            not isinstance(hook, str)
+            or not isinstance(duration, (int, float))
+            or status not in self._by_status
+        ):
+            return
         self._total += 1
-        status = fields.get("status")
-        if status == Status.BLOCKED:
-            self._blocked += 1
-        elif status == Status.TIMEOUT:
-            self._timed_out += 1
-        elif status in {Status.FAILED, Status.LAUNCH_ERROR}:
-            self._failed += 1
-        duration, hook = fields.get("duration_ms"), fields.get("hook")
-        if isinstance(duration, (int, float)) and isinstance(hook, str):
-            # The order of the dictionary is that of the last run of each hook.
-            digest = self._digests.pop(hook, None) or Digest()
-            self._digests[hook] = digest
-            digest.add(duration)
-            if len(self._digests) > MAX_HOOKS:
-                del self._digests[next(iter(self._digests))]
+        self._by_status[status] += 1
+        digest = self._digests.get(hook)
+        if digest is None:
+            digest = self._new_digest(hook)
+        digest.last = self._total
+        digest.add(duration)
+
+    def _new_digest(self, hook: str) -> Digest:
+        if len(self._digests) >= MAX_HOOKS:
+            del self._digests[min(self._digests, key=lambda name: self._digests[name].last)]
+        digest = self._digests[hook] = Digest()
+        return digest
 
     def counters(self) -> Counters:
         """What was counted so far."""
+        by = self._by_status
         return Counters(
-            total=self._total, failed=self._failed, timed_out=self._timed_out, blocked=self._blocked
+            total=self._total,
+            failed=by[Status.FAILED] + by[Status.LAUNCH_ERROR],
+            timed_out=by[Status.TIMEOUT],
+            blocked=by[Status.BLOCKED],
         )
 
     def latency_ms(self) -> dict[str, Latency]:
