@@ -2,19 +2,20 @@
 
 A prefix of a YAML file is often valid YAML without the guard in it, an editor that saves by renaming makes the file
 vanish for a moment, and a truncated file is empty until it is written. So a changed file is taken only once it has
-stood still (design.md, "Configuration sources"). Pure: signatures and clocks are arguments.
+stood still (design.md, "Configuration sources"). Pure: signatures and moments are arguments.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import time
+from typing import Final, NamedTuple
 
 import msgspec
 
 from hooksd.config.files import Signature, is_missing, signed_times
 
 
-__all__ = ["BLANK_S", "MISSING_S", "OPEN_PATIENCE_S", "STILL_S", "Pending", "is_blank", "observe"]
+__all__ = ["BLANK_S", "MISSING_S", "OPEN_PATIENCE_S", "STILL_S", "Clock", "Pending", "is_blank", "observe"]
 
 STILL_S: Final = 0.05
 """Size and times must have stood still for this long."""
@@ -27,6 +28,18 @@ BLANK_S: Final = 1.0
 
 OPEN_PATIENCE_S: Final = 0.25
 """Longest that opening an execution waits for a file that does not stand still; then the last good one serves."""
+
+
+class Clock(NamedTuple):
+    """A moment, by the monotonic clock in seconds and by the wall clock in nanoseconds since the epoch."""
+
+    now_s: float
+    wall_ns: int
+
+    @classmethod
+    def now(cls) -> Clock:
+        """This moment."""
+        return cls(time.monotonic(), time.time_ns())
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,8 +67,7 @@ def observe(
     known: Signature | None,
     was_there: bool,
     before: Pending | None,
-    now_s: float,
-    wall_ns: int,
+    clock: Clock,
 ) -> Pending:
     """Take in one look at a file that differs from the version in force.
 
@@ -67,18 +79,17 @@ def observe(
         known: The version that was examined last; None at the first look.
         was_there: Whether there is something to lose: content in force, or a last good copy.
         before: What this function said last time, if the change is not dealt with yet.
-        now_s: The monotonic clock.
-        wall_ns: The wall clock, nanoseconds since the epoch.
+        clock: Now.
 
     Returns:
-        The version with its time; it may be taken when `due_s` is not after `now_s`.
+        The version with its time; it may be taken when `due_s` is not after now.
     """
     if before is not None and before.signature == signature:
         since_s = before.since_s
     else:
         times = signed_times(signature)
-        age_s = 0.0 if times is None else (wall_ns - times) / 1e9
-        since_s = now_s - min(max(age_s, 0.0), BLANK_S)
+        age_s = 0.0 if times is None else (clock.wall_ns - times) / 1e9
+        since_s = clock.now_s - min(max(age_s, 0.0), BLANK_S)
     if signed_times(signature) is not None:
         wait_s = STILL_S
     elif not was_there and known is None:
