@@ -13,6 +13,7 @@ import msgspec
 __all__ = [
     "EMPTY",
     "MAX_ID_CHARACTERS",
+    "MAX_MILLISECONDS",
     "Empty",
     "ExecutionId",
     "Method",
@@ -27,6 +28,9 @@ __all__ = [
 MAX_ID_CHARACTERS = 512
 """Longest execution id (protocol section 2.2)."""
 
+MAX_MILLISECONDS = 2**31 - 1
+"""Longest duration a client can ask for, about 24 days: what every timer of every platform takes."""
+
 ExecutionId = Annotated[
     str,
     msgspec.Meta(
@@ -35,7 +39,7 @@ ExecutionId = Annotated[
         description="1 to 512 printable characters, chosen by the caller.",
     ),
 ]
-Milliseconds = Annotated[int, msgspec.Meta(ge=0, description="Milliseconds.")]
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_MILLISECONDS, description="Milliseconds.")]
 
 
 class MethodKind(StrEnum):
@@ -82,6 +86,8 @@ EMPTY = Empty()
 def check_identifier(field: str, value: str, *, printable: bool = False) -> None:
     """Refuse a string that could not be handed to a process or shown in one line.
 
+    The text of every error begins with the field, as `hooksd.protocol.params` takes it up from there.
+
     Raises:
         ValueError: It holds a NUL character or, with `printable`, any character that is not printable.
     """
@@ -112,4 +118,4 @@ def check_environment(field: str, value: Mapping[str, str]) -> None:
         if not name or "=" in name or "\0" in name:
             raise ValueError(f"`{field}` has the impossible variable name {name[:200]!r}")
         if "\0" in content:
-            raise ValueError(f"the variable {name[:200]!r} of `{field}` must not contain a NUL character")
+            raise ValueError(f"`{field}` must not have a NUL character in the value of {name[:200]!r}")

@@ -81,7 +81,7 @@ class ConfigValidateParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
     def __post_init__(self) -> None:
         if (self.content is None) == (self.path is None):
-            raise ValueError("give exactly one of `content` and `path`")
+            raise ValueError("`content` or `path` must be given, and not both")
         if self.path is not None:
             check_path("path", self.path)
 

@@ -229,9 +229,9 @@ class HookTestParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     runner: str | _Optional = _NOT_GIVEN
     matcher: str | _Optional | None = _NOT_GIVEN
     timeout_ms: int | _Optional = _NOT_GIVEN
-    run: dict[str, Any] | _Optional = _NOT_GIVEN
-    execution: dict[str, Any] | _Optional = _NOT_GIVEN
-    match: dict[str, Any] | _Optional = _NOT_GIVEN
+    run: Any = _NOT_GIVEN
+    execution: Any = _NOT_GIVEN
+    match: Any = _NOT_GIVEN
 
     def __post_init__(self) -> None:
         if self.workspace_path:

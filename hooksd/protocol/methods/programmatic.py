@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hooksd.protocol.methods.base import Empty, Method, MethodKind, check_identifier
+from hooksd.protocol.methods.base import MAX_MILLISECONDS, Empty, Method, MethodKind, check_identifier
 
 
 __all__ = [
@@ -56,7 +56,7 @@ class HookRegisterParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     priority: int = 100
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
     mode: RegistrationMode = RegistrationMode.CONTROL
-    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 60_000
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=MAX_MILLISECONDS)] = 60_000
     on_failure: FailureAction = FailureAction.WARN
 
     def __post_init__(self) -> None:
