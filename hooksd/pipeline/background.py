@@ -1,0 +1,150 @@
+"""What is in progress for an execution, and waiting for it: drains, cut-offs, tasks that nobody awaits.
+
+A `Work` is one dispatch, one delivery of a notification, or one background hook. Its task belongs to the caller (a
+foreground dispatch) or to the daemon (everything else, which therefore survives the client).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from enum import Enum, auto
+
+import msgspec
+
+from hooksd.model.errors import ProtocolError
+from hooksd.model.events import Event, EventName
+
+
+__all__ = ["DrainSpan", "Drained", "Kind", "Tasks", "Work", "drain", "span_of"]
+
+
+class Kind(Enum):
+    """Who waits for a work, and what a drain does with it."""
+
+    GATE = auto()
+    """A caller waits for its decision. No drain waits for it; a close cuts it off."""
+    OBSERVER = auto()
+    """A caller waits for its contexts. A close waits for it, then cuts it off."""
+    DELIVERY = auto()
+    """Nobody waits (`hook/notify`, notifications). A drain waits for it; it goes on afterwards."""
+    ASYNC = auto()
+    """Nobody waits. A drain waits for it, then cancels it."""
+    FORGOTTEN = auto()
+    """Nobody waits, no drain either."""
+
+
+class DrainSpan(Enum):
+    """Which drain an event's hooks belong to."""
+
+    TURN = auto()
+    SESSION = auto()
+    NONE = auto()
+
+
+_SPANS = {
+    EventName.SESSION_START: DrainSpan.SESSION,
+    EventName.SESSION_RESTORED: DrainSpan.SESSION,
+    EventName.SESSION_END: DrainSpan.SESSION,
+    EventName.WORKFLOW_START: DrainSpan.SESSION,
+    EventName.WORKFLOW_END: DrainSpan.SESSION,
+    EventName.NOTIFICATION: DrainSpan.SESSION,
+    EventName.TURN_INTERRUPT: DrainSpan.NONE,
+}
+
+
+def span_of(event: Event) -> DrainSpan:
+    """The drain that waits for an event's hooks: of the session, of the turn (most events), or none."""
+    return _SPANS.get(event.name, DrainSpan.TURN)
+
+
+class Work:
+    """Something in progress. Belongs to the loop's thread.
+
+    Attributes:
+        kind: What a drain does with it.
+        span: Which drain it belongs to.
+        task: What carries it out.
+        ids: Its invocations that have not ended, in order.
+        cut: Set by `cut_off`: what its caller must be told instead of an answer.
+    """
+
+    __slots__ = ("_done", "cut", "ids", "kind", "span", "task")
+
+    def __init__(self, kind: Kind, span: DrainSpan, task: asyncio.Task[object]) -> None:
+        self.kind = kind
+        self.span = span
+        self.task = task
+        self.ids: dict[str, None] = {}
+        self.cut: ProtocolError | None = None
+        self._done: asyncio.Future[None] | None = None
+
+    def finish(self) -> None:
+        """It has ended; who waits for it goes on."""
+        if self._done is not None and not self._done.done():
+            self._done.set_result(None)
+
+    def when_done(self) -> asyncio.Future[None]:
+        """A future that is done when the work is."""
+        if self._done is None:
+            self._done = self.task.get_loop().create_future()
+        return self._done
+
+    def cut_off(self, error: ProtocolError) -> None:
+        """Cancel it; a caller that waits for it gets `error`."""
+        if self.cut is None:
+            self.cut = error
+            self.task.cancel()
+
+
+class Drained(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the invocations that a drain found running."""
+
+    finished: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
+    still_running: tuple[str, ...] = ()
+
+
+async def drain(works: Iterable[Work], grace_s: float | None, error: ProtocolError) -> Drained:
+    """Wait until works have ended, then see to the rest by their kind.
+
+    Args:
+        works: What to drain; later ones are not waited for.
+        grace_s: How long to wait; None for as long as it takes.
+        error: What the caller of an observer is told whose dispatch is cut off.
+    """
+    running = {work: tuple(work.ids) for work in works}
+    awaited = [work for work in running if work.kind is not Kind.FORGOTTEN]
+    await _ended(awaited, grace_s)
+    ended = {work for work in awaited if work.when_done().done()}
+    cut = [work for work in awaited if work not in ended and work.kind is not Kind.DELIVERY]
+    left = {work: tuple(work.ids) for work in running if work not in ended}
+    for work in cut:
+        work.cut_off(error)
+    await _ended(cut, None)
+    return Drained(
+        finished=tuple(id_ for work, ids in running.items() for id_ in ids if id_ not in left.get(work, ())),
+        cancelled=tuple(id_ for work in cut for id_ in left[work]),
+        still_running=tuple(id_ for work, ids in left.items() if work not in cut for id_ in ids),
+    )
+
+
+async def _ended(works: list[Work], timeout_s: float | None) -> None:
+    if works:
+        await asyncio.wait([work.when_done() for work in works], timeout=timeout_s)
+
+
+class Tasks:
+    """The daemon's own tasks: a strong reference to each until it has ended."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def start(self, coroutine: Coroutine[object, object, object]) -> asyncio.Task[object]:
+        """Run a coroutine that handles its own failures."""
+        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
