@@ -29,9 +29,14 @@ __all__ = [
     "WarmSettings",
 ]
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
+MAX_NUMBER = 2**31 - 1
+"""Largest count, size in bytes or number of milliseconds: more is a slip, and would not fit a timer or a buffer."""
+MAX_SECONDS = 366 * 86_400
+"""Longest time, a year."""
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_NUMBER)]
+NotNegative = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)]
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,9 +54,9 @@ class DaemonSettings(_Table, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Limits(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[limits]`: everything is bounded, and every bound has a name (design rule 6)."""
 
-    max_message_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 16_777_216
+    max_message_bytes: Annotated[int, msgspec.Meta(ge=1024, le=MAX_NUMBER)] = 16_777_216
     """One line of a client. Tool inputs with whole files in them fit; a runaway client does not."""
-    max_write_buffer_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 67_108_864
+    max_write_buffer_bytes: Annotated[int, msgspec.Meta(ge=1024, le=MAX_NUMBER)] = 67_108_864
     """Unread answers of one connection, past which it is dropped."""
     max_executions: Positive = 10_000
     """Open executions; the longest idle one goes first."""
@@ -79,7 +84,7 @@ class Limits(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Recent invocations whose output `hook/result` can still show, 16 KiB each."""
     max_subscribers: Positive = 64
     """Event streams at once."""
-    max_log_field_bytes: Annotated[int, msgspec.Meta(ge=64)] = 2_048
+    max_log_field_bytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_NUMBER)] = 2_048
     """Longest text field of a log record."""
     bamboo_output_bytes: Positive = 65_536
     """Kept of each stream of a Bamboo hook."""

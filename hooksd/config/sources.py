@@ -30,6 +30,9 @@ __all__ = [
 ANY_AGENT = "*"
 """In `agents`: the source applies to the executions of every agent."""
 
+PLANNED_DIALECTS = ("bamboo", "chrys", "claude", "codex", "gemini", "cursor", "copilot")
+"""Words that mean a dialect. One that is not built in yet is a problem of the source that wants it, not of the file."""
+
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One configuration file that may be there.
