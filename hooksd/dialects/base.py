@@ -82,6 +82,8 @@ class Dialect(Protocol):
     """What its agent can carry out unless it says otherwise."""
     events: Mapping[str, EventName]
     """Its own event names and the normalised ones; several of its names may mean one normalised event."""
+    gates: frozenset[EventName]
+    """The events whose outcome can stop something in its agent; a background completion of one never can."""
 
     def read(self, text: bytes, origin: Origin) -> Document:
         """Read a configuration document. Never raises; everything that is wrong is a problem with its line."""
