@@ -35,7 +35,7 @@ class EventName(StrEnum):
     WORKFLOW_END = "workflow.end"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """One event of one execution, checked by the caller's dialect.
 
     Attributes:
