@@ -1,0 +1,198 @@
+"""The process runner (protocol section 5): starts hooks, gives their results, ends trees, reaps orphans."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from functools import partial
+
+from hooksd.model.problems import ProblemKind
+from hooksd.model.records import Level, Recorder
+from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
+from hooksd.process import exits, trees
+from hooksd.process.dispositions import hand_on_no_ignored_signals
+from hooksd.process.ending import KILL_LIMIT_S, Ending
+from hooksd.process.invocation import Invocation
+from hooksd.process.launch import Launched, launch
+from hooksd.process.live import LiveProcess
+from hooksd.process.spawn_pool import SpawnPool
+
+
+__all__ = ["Runner"]
+
+FIRST_REAP_S = 1.0
+"""Pause between looks for orphans while hooks run; a zombie lives no longer than this. Hooks that are shorter, and leave
+nothing behind, are never looked at by it."""
+
+LONGEST_REAP_S = 30.0
+"""The pause it grows to while nothing runs and what hooks left running stays as it is."""
+
+
+class Runner:
+    """Runs processes on one loop. Make it in the main thread, on the loop's thread; one per process as a rule.
+
+    While it stands, the process is a subreaper (Linux), and signals that it was started with as ignored have a handler
+    that does nothing, so that hooks get the default. Whoever else in the daemon starts processes in sessions of their
+    own must announce them (`ownership.own`).
+
+    Attributes:
+        max_ending: Trees that may use their grace at once. Beyond it a tree is killed without one, and a record says so.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, max_ending: int, record: Recorder | None = None
+    ) -> None:
+        self._loop = loop
+        self._record = record
+        self._pool = SpawnPool()
+        self._trees = trees.choose()
+        self._exits = exits.choose()
+        self._invocations: set[Invocation] = set()
+        self._endings: set[Ending] = set()
+        self._idle = asyncio.Event()
+        self._closed = False
+        self._longest_grace_s = math.inf
+        self._reap_timer: asyncio.TimerHandle | None = None
+        self._reap_pause_s = FIRST_REAP_S
+        self._orphans = 0
+        self.max_ending = max_ending
+        hand_on_no_ignored_signals()
+
+    @property
+    def running(self) -> int:
+        """Invocations without a decision."""
+        return len(self._invocations)
+
+    @property
+    def ending(self) -> int:
+        """Trees that are being ended."""
+        return len(self._endings)
+
+    async def run(self, spawn: Spawn) -> ProcessResult:
+        """Run one process to its decision (protocol section 5). What goes wrong with it is a result, never an exception.
+
+        Cancelling raises at once; the tree is ended in the background, as it is after the deadline.
+        """
+        if self._closed:
+            return ProcessResult(launch_failure=_shutting_down())
+        invocation = Invocation(self._loop, spawn, self._exits, self._trees, self._end)
+        self._invocations.add(invocation)
+        self._keep_reaping()
+        self._pool.submit(partial(self._launch, invocation))
+        try:
+            return await invocation.result
+        except asyncio.CancelledError:
+            invocation.cancel()
+            raise
+        finally:
+            if not invocation.launching:
+                self._forget(invocation)
+
+    async def aclose(self, grace_s: float) -> None:
+        """End everything and wait for it; afterwards `run` only gives launch failures.
+
+        A `run` that waits for its result is cancelled. Trees that are being ended have at most `grace_s` left before
+        they are killed. What hooks left running after a normal exit lives on. Returns when nothing is left, at the
+        latest some seconds after the grace, when something hangs in the kernel.
+        """
+        self._closed = True
+        self._longest_grace_s = grace_s
+        for invocation in tuple(self._invocations):
+            invocation.cancel()
+        for ending in tuple(self._endings):
+            ending.shorten(grace_s)
+        until = time.monotonic() + grace_s + KILL_LIMIT_S
+        while self._invocations or self._endings:
+            self._idle.clear()
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
+                    await self._idle.wait()
+            except TimeoutError:
+                break
+        if self._reap_timer is not None:
+            self._reap_timer.cancel()
+            self._reap_timer = None
+        self._pool.close()
+        self._trees.close()
+
+    def _launch(self, invocation: Invocation) -> None:
+        """In a thread of the pool."""
+        outcome: Launched | LaunchFailure | BaseException
+        if invocation.result.done():
+            outcome = _shutting_down()
+        else:
+            try:
+                outcome = launch(invocation.spawn)
+            except BaseException as error:  # noqa: BLE001 - raised again by `run`
+                outcome = error
+        try:
+            self._loop.call_soon_threadsafe(self._launched, invocation, outcome)
+        except RuntimeError:
+            # The loop was closed under us: nobody takes the process any more.
+            if isinstance(outcome, Launched):
+                outcome.abort()
+
+    def _launched(self, invocation: Invocation, outcome: Launched | LaunchFailure | BaseException) -> None:
+        over = invocation.result.done()
+        if isinstance(outcome, BaseException):
+            invocation.failed(outcome)
+        else:
+            invocation.launched(outcome)
+        if over:
+            self._forget(invocation)
+
+    def _forget(self, invocation: Invocation) -> None:
+        self._invocations.discard(invocation)
+        self._idle.set()
+
+    def _end(self, live: LiveProcess, spawn: Spawn) -> None:
+        """Take over a process whose invocation is over, and end its tree."""
+        grace_s = min(spawn.kill_grace_s, self._longest_grace_s)
+        if len(self._endings) >= self.max_ending:
+            grace_s = 0.0
+            self._tell(
+                "hook.killed_without_grace", live, spawn, ending=len(self._endings), limit=self.max_ending
+            )
+
+        def finished(ending: Ending, *, gone: bool) -> None:
+            self._endings.discard(ending)
+            self._idle.set()
+            if not gone:
+                self._tell("hook.not_killed", live, spawn, after_s=KILL_LIMIT_S)
+
+        ending = Ending(self._loop, live, grace_s, finished)
+        self._endings.add(ending)
+        ending.start()
+
+    def _tell(self, kind: str, live: LiveProcess, spawn: Spawn, **fields: float) -> None:
+        if self._record is not None:
+            self._record(Level.WARNING, kind, {"pid": live.pid, "invocation_id": spawn.mark, **fields})
+
+    def _keep_reaping(self) -> None:
+        """Look for orphans from now on, soon. Costs one timer per second at most, however many hooks run."""
+        if self._reap_timer is not None:
+            if self._reap_pause_s == FIRST_REAP_S:
+                return
+            self._reap_timer.cancel()
+        self._reap_pause_s = FIRST_REAP_S
+        self._reap_timer = self._loop.call_later(FIRST_REAP_S, self._reap)
+
+    def _reap(self) -> None:
+        before, self._orphans = self._orphans, self._trees.reap_orphans()
+        self._reap_timer = None
+        if self._invocations or self._endings or before != self._orphans:
+            self._reap_pause_s = FIRST_REAP_S
+        elif self._orphans:
+            self._reap_pause_s = min(2 * self._reap_pause_s, LONGEST_REAP_S)
+        else:
+            return
+        self._reap_timer = self._loop.call_later(self._reap_pause_s, self._reap)
+
+
+def _shutting_down() -> LaunchFailure:
+    return LaunchFailure(
+        kind=ProblemKind.LAUNCH,
+        message="the daemon is shutting down and starts no hook any more",
+        hint="dispatch the event again when it is back",
+    )

@@ -1,0 +1,63 @@
+"""What a hook leaves behind in processes: the seam between the runner and what an operating system can tell and do.
+
+`tree_linux.py` sees every descendant; `tree_posix.py` only the hook's process group. All of it is called on the loop
+and returns at once. A tree is valid until its hook is reaped: as long as the hook is not, its pid and the group of that
+number cannot come to mean anything else.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+
+__all__ = ["Tree", "Trees", "choose"]
+
+
+class Tree(Protocol):
+    """The processes of one invocation."""
+
+    def terminate(self) -> None:
+        """Ask all that are known to end: SIGTERM, and SIGCONT for those that are stopped."""
+        ...
+
+    def is_gone(self) -> bool:
+        """Whether nothing of it is known to be alive, the hook itself aside."""
+        ...
+
+    def kill(self) -> bool:
+        """One round of ending all that are known for good. True when there was nothing left to kill.
+
+        The hook itself aside: it gets its SIGKILL, but is not counted.
+        """
+        ...
+
+
+class Trees(Protocol):
+    """The trees of all invocations, and the orphans among their processes."""
+
+    def tree(self, pid: int, mark: str) -> Tree:
+        """The tree of a hook that runs, or has exited and is not reaped."""
+        ...
+
+    def survivors(self, pid: int, mark: str) -> int:
+        """How many descendants of a hook that has exited are alive; 0 where the system cannot tell."""
+        ...
+
+    def reap_orphans(self) -> int:
+        """Reap orphans of hooks that landed here and have ended. Gives how many still live."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was taken."""
+        ...
+
+
+def choose() -> Trees:
+    """What this system has."""
+    # Late, because either module may fail to load on the other's system.
+    if sys.platform == "linux":
+        from hooksd.process.tree_linux import LinuxTrees as Chosen
+    else:
+        from hooksd.process.tree_posix import PosixTrees as Chosen
+    return Chosen()
