@@ -25,7 +25,9 @@ _USAGE_CODES = {-32602, -32015, -32600}
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     """`--json`, the same everywhere."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document (stable) instead of text")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document (stable) instead of text"
+    )
 
 
 def add_daemon_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +68,9 @@ def connected(args: argparse.Namespace, *, timeout_s: float | None = 30.0) -> It
     except DaemonNotReachable as error:
         fail(ExitCode.UNREACHABLE, safe(error), "start it with `hooksd serve`")
     except RequestFailed as error:
-        fail(ExitCode.USAGE if error.code in _USAGE_CODES else ExitCode.NO, safe(error), *_located(error.data))
+        fail(
+            ExitCode.USAGE if error.code in _USAGE_CODES else ExitCode.NO, safe(error), *_located(error.data)
+        )
     except HooksdClientError as error:
         fail(ExitCode.UNREACHABLE, safe(error))
 

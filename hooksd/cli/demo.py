@@ -49,7 +49,9 @@ _PHONE_S = 10.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `demo`."""
     add_json_argument(parser)
-    parser.add_argument("--keep", action="store_true", help="keep the temporary directory, with the log, and say where it is")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the temporary directory, with the log, and say where it is"
+    )
 
 
 def examples_directory() -> Path:
@@ -99,7 +101,9 @@ def _daemon(base: Path) -> Iterator[str]:
     shutil.copytree(examples / "hooks", base / "project" / "hooks")
     shutil.copy(examples / "hooks.json", base / "bamboo" / "hooks.json")
     (base / "bamboo" / "hooks.json").chmod(0o600)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HOOKSD_", "XDG_"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("HOOKSD_", "XDG_"))
+    }
     environment |= {
         "HOME": str(base / "home"),
         "BAMBOO_DATA_DIR": str(base / "bamboo"),
@@ -126,7 +130,11 @@ def _daemon(base: Path) -> Iterator[str]:
         line = os.read(ready, 1)
         if not line:
             _, errors = process.communicate(timeout=_READY_S)
-            fail(ExitCode.NO, "the demo's daemon did not start", safe(errors.decode("utf-8", "replace").strip()))
+            fail(
+                ExitCode.NO,
+                "the demo's daemon did not start",
+                safe(errors.decode("utf-8", "replace").strip()),
+            )
         yield socket
     finally:
         os.close(ready)
@@ -212,18 +220,28 @@ def _notification(speaker: Terminal, client: Client, project: Path, *, quiet: bo
     """Fire and forget: the answer comes at once, the hook runs on."""
     title = "a notification: the answer comes at once, the hook runs on"
     payload = {"category": "done", "priority": "normal", "title": "Demo", "body": "all events were sent"}
-    told = client.request("hook/notify", {"execution_id": "demo", "event": "Notification", "payload": payload})
+    told = client.request(
+        "hook/notify", {"execution_id": "demo", "event": "Notification", "payload": payload}
+    )
     phone = project / "phone.log"
     end = time.monotonic() + _PHONE_S
-    while not (phone.exists() and phone.read_text(encoding="utf-8").endswith("\n")) and time.monotonic() < end:
+    while (
+        not (phone.exists() and phone.read_text(encoding="utf-8").endswith("\n")) and time.monotonic() < end
+    ):
         time.sleep(0.02)
     text = phone.read_text(encoding="utf-8").strip() if phone.exists() else ""
     if not quiet:
         speaker.line()
         speaker.line(f"{speaker.style('▸', 'cyan')} {title}")
-        speaker.line(f"{speaker.style('Notification', 'bold')} → accepted, {len(told['invocation_ids'])} hook started")
+        speaker.line(
+            f"{speaker.style('Notification', 'bold')} → accepted, {len(told['invocation_ids'])} hook started"
+        )
         speaker.line(f"{render.label(speaker, 'phone.log')}{safe(text)}")
-    return {"title": title, "event": "Notification", "as_expected": text == "[normal] Demo: all events were sent"}
+    return {
+        "title": title,
+        "event": "Notification",
+        "as_expected": text == "[normal] Demo: all events were sent",
+    }
 
 
 def _frozen(speaker: Terminal, client: Client, base: Path, *, quiet: bool) -> list[dict[str, Any]]:
@@ -231,7 +249,9 @@ def _frozen(speaker: Terminal, client: Client, base: Path, *, quiet: bool) -> li
     strict = {
         "lifecycle_hooks": {
             "enabled": True,
-            "PreToolUse": [{"hooks": [{"type": "command", "command": "echo 'the new rule: nothing runs' >&2; exit 2"}]}],
+            "PreToolUse": [
+                {"hooks": [{"type": "command", "command": "echo 'the new rule: nothing runs' >&2; exit 2"}]}
+            ],
         }
     }
     edited = base / "bamboo" / "hooks.json.new"

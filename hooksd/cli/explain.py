@@ -40,13 +40,22 @@ def run(args: argparse.Namespace) -> int:
         speaker.json(told)
         return ExitCode.DONE
     plan, rest = told.get("plan") or [], told.get("not_matched") or []
-    head = f"{len(plan)} hook{'' if len(plan) == 1 else 's'} would run, one after another" if plan else "no hook would run"
+    head = (
+        f"{len(plan)} hook{'' if len(plan) == 1 else 's'} would run, one after another"
+        if plan
+        else "no hook would run"
+    )
     speaker.line(f"{speaker.style(safe(args.event), 'bold')}  {head}  (revision {told.get('revision')})")
     for number, hook in enumerate(plan, 1):
         mode = "" if hook.get("mode") == "blocking" else f"  {hook.get('mode')}"
         speaker.line(f"{number:>3}. {safe(hook.get('hook', ''))}{speaker.style(mode, 'cyan')}")
         facts = [
-            ("runs", " or ".join(_command_line(command) for command in hook.get("runs_as") or []) or hook.get("command") or ""),
+            (
+                "runs",
+                " or ".join(_command_line(command) for command in hook.get("runs_as") or [])
+                or hook.get("command")
+                or "",
+            ),
             ("in", hook.get("cwd") or ""),
             ("at most", milliseconds(float(hook["timeout_ms"])) if hook.get("timeout_ms") else "no limit"),
         ]

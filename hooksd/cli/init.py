@@ -40,9 +40,14 @@ fi
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `init`."""
     parser.add_argument(
-        "--dialect", choices=["bamboo", "hooksd"], default="bamboo", help="hooks.json, or hooksd.toml (default: bamboo)"
+        "--dialect",
+        choices=["bamboo", "hooksd"],
+        default="bamboo",
+        help="hooks.json, or hooksd.toml (default: bamboo)",
     )
-    parser.add_argument("--directory", metavar="DIR", help="where to write (default: the configuration directory)")
+    parser.add_argument(
+        "--directory", metavar="DIR", help="where to write (default: the configuration directory)"
+    )
     add_json_argument(parser)
 
 
@@ -52,7 +57,11 @@ def run(args: argparse.Namespace) -> int:
     files = _bamboo_files(directory) if args.dialect == "bamboo" else _settings_files()
     main_file = os.path.join(directory, next(iter(files)))
     if os.path.lexists(main_file):
-        fail(ExitCode.NO, f"{safe(main_file)} is there already and was left alone", "`hooksd validate` checks it")
+        fail(
+            ExitCode.NO,
+            f"{safe(main_file)} is there already and was left alone",
+            "`hooksd validate` checks it",
+        )
     written = []
     try:
         for name, (text, mode) in files.items():
@@ -74,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
     for path in written:
         speaker.line(f"wrote {safe(path)}")
     if args.dialect == "bamboo":
-        speaker.message("Each event has groups; each group a `matcher` (RE2, on the tool name) and hooks, run in order.")
+        speaker.message(
+            "Each event has groups; each group a `matcher` (RE2, on the tool name) and hooks, run in order."
+        )
         speaker.message("next: `hooksd validate`, then `hooksd test PreToolUse` with the daemon running")
     return ExitCode.DONE
 

@@ -24,6 +24,21 @@ __all__ = ["COMMANDS", "Command", "main"]
 
 COMMANDS: Mapping[str, str] = {
     "serve": "hooksd.cli.serve",
+    "demo": "hooksd.cli.demo",
+    "init": "hooksd.cli.init",
+    "validate": "hooksd.cli.validate",
+    "explain": "hooksd.cli.explain",
+    "test": "hooksd.cli.test",
+    "dispatch": "hooksd.cli.dispatch",
+    "status": "hooksd.cli.status",
+    "ping": "hooksd.cli.ping",
+    "reload": "hooksd.cli.reload",
+    "stop": "hooksd.cli.stop",
+    "logs": "hooksd.cli.logs",
+    "history": "hooksd.cli.history",
+    "schema": "hooksd.cli.schema",
+    "socket-path": "hooksd.cli.socket_path",
+    "version": "hooksd.cli.version",
 }
 """Every command and the module it lies in, in the order of the help."""
 

@@ -15,14 +15,22 @@ __all__ = ["add_event_arguments", "dispatch_params"]
 
 def add_event_arguments(parser: argparse.ArgumentParser) -> None:
     """The event, its payload, and whose execution it belongs to."""
-    parser.add_argument("event", metavar="EVENT", help="the agent's name for it, or a dotted one (`tool.before`)")
-    parser.add_argument("--agent", default="bamboo", help="whose events and fields these are (default: %(default)s)")
+    parser.add_argument(
+        "event", metavar="EVENT", help="the agent's name for it, or a dotted one (`tool.before`)"
+    )
+    parser.add_argument(
+        "--agent", default="bamboo", help="whose events and fields these are (default: %(default)s)"
+    )
     parser.add_argument(
         "--payload", metavar="FILE|-|JSON", help="the event's own fields: a file, `-` for stdin, or an object"
     )
     parser.add_argument("--workspace", metavar="DIR", help="the workspace (default: the current directory)")
-    parser.add_argument("--session", metavar="ID", default="hooksd-cli", help="the session id (default: %(default)s)")
-    parser.add_argument("--execution", metavar="ID", help="use an execution that is open, with its frozen configuration")
+    parser.add_argument(
+        "--session", metavar="ID", default="hooksd-cli", help="the session id (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--execution", metavar="ID", help="use an execution that is open, with its frozen configuration"
+    )
     parser.add_argument("--model", help="the model that hooks are told")
     parser.add_argument("--background", action="store_true", help="a background tool completion")
 

@@ -30,7 +30,9 @@ def quoted(terminal: Terminal, text: str, *, indent: str = "    ", most_lines: i
 def problem(terminal: Terminal, told: Mapping[str, Any], *, indent: str = "    ") -> None:
     """A problem of a hook or of a dispatch: kind, message, what to do, the hook's own words."""
     hook = f" {safe(told['hook'])}:" if told.get("hook") else ""
-    terminal.line(f"{indent}{terminal.style(str(told.get('kind', 'problem')), 'yellow')}:{hook} {safe(told.get('message', ''))}")
+    terminal.line(
+        f"{indent}{terminal.style(str(told.get('kind', 'problem')), 'yellow')}:{hook} {safe(told.get('message', ''))}"
+    )
     if told.get("hint"):
         terminal.line(f"{indent}{terminal.style('→', 'cyan')} {safe(told['hint'])}")
     if told.get("detail"):
@@ -72,7 +74,9 @@ def outcome(terminal: Terminal, told: Mapping[str, Any]) -> None:
     continuation = told.get("continuation")
     if continuation:
         spent = ", none left: the agent may stop" if continuation["exhausted"] else ""
-        terminal.line(f"{label(terminal, 'continues')}{continuation['count']} of {continuation['limit']}{spent}")
+        terminal.line(
+            f"{label(terminal, 'continues')}{continuation['count']} of {continuation['limit']}{spent}"
+        )
     for name in ("contexts", "reminders"):
         for text in told.get(name) or ():
             terminal.line(f"{label(terminal, name[:-1])}{safe(text)}")
@@ -87,7 +91,9 @@ def outcome(terminal: Terminal, told: Mapping[str, Any]) -> None:
         problem(terminal, one, indent="  ")
 
 
-def config_problems(terminal: Terminal, problems: Sequence[Mapping[str, Any]], *, file: str = "", indent: str = "") -> None:
+def config_problems(
+    terminal: Terminal, problems: Sequence[Mapping[str, Any]], *, file: str = "", indent: str = ""
+) -> None:
     """Located problems of a configuration, each with what to do."""
     for told in problems:
         place = safe(told.get("file") or file)
@@ -96,6 +102,10 @@ def config_problems(terminal: Terminal, problems: Sequence[Mapping[str, Any]], *
         severity = str(told.get("severity", "error"))
         word = terminal.style(severity, "bold red" if severity == "error" else "yellow")
         where = f" {safe(told['path'])}:" if told.get("path") else ""
-        terminal.line(f"{indent}{place}: {word}:{where} {safe(told.get('message', ''))}" if place else f"{indent}{word}:{where} {safe(told.get('message', ''))}")
+        terminal.line(
+            f"{indent}{place}: {word}:{where} {safe(told.get('message', ''))}"
+            if place
+            else f"{indent}{word}:{where} {safe(told.get('message', ''))}"
+        )
         if told.get("hint"):
             terminal.line(f"{indent}    {terminal.style('→', 'cyan')} {safe(told['hint'])}")

@@ -62,15 +62,21 @@ def _show(speaker: Terminal, told: Mapping[str, Any]) -> None:
     if sources:
         speaker.line()
         rows = [
-            [safe(source[key]) for key in ("name", "dialect", "scope", "state", "hooks", "path")] for source in sources
+            [safe(source[key]) for key in ("name", "dialect", "scope", "state", "hooks", "path")]
+            for source in sources
         ]
         speaker.table(rows, header=("SOURCE", "DIALECT", "SCOPE", "STATE", "HOOKS", "FILE"))
         for source in sources:
-            render.config_problems(speaker, source.get("problems") or (), file=source.get("path", ""), indent="  ")
+            render.config_problems(
+                speaker, source.get("problems") or (), file=source.get("path", ""), indent="  "
+            )
     latency: Mapping[str, Mapping[str, float]] = told.get("latency_ms") or {}
     if latency:
         speaker.line()
-        rows = [[safe(name), *(milliseconds(float(digest[key])) for key in ("p50", "p95", "p99"))] for name, digest in latency.items()]
+        rows = [
+            [safe(name), *(milliseconds(float(digest[key])) for key in ("p50", "p95", "p99"))]
+            for name, digest in latency.items()
+        ]
         speaker.table(rows, header=("HOOK", "P50", "P95", "P99"))
     problems = told.get("problems") or ()
     if problems:

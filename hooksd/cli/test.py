@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runner", help="of --script: auto, node, bun, python, bash, powershell, cmd")
     parser.add_argument("--matcher", metavar="RE2", help="a matcher to try on the event's tool name")
     parser.add_argument("--timeout-ms", type=int, metavar="N", help="the handler's time limit")
-    parser.add_argument("--payload", metavar="FILE|-|JSON", help="the event's own fields (default: a made-up event)")
+    parser.add_argument(
+        "--payload", metavar="FILE|-|JSON", help="the event's own fields (default: a made-up event)"
+    )
     add_daemon_arguments(parser)
 
 
@@ -96,7 +98,10 @@ def _show(terminal: Terminal, result: Mapping[str, Any]) -> None:
         ("ran", _command(result.get("command"))),
         ("in", result.get("cwd") or ""),
         ("ended", _ending(result)),
-        ("matched", {True: "yes", False: "no: for real, this hook would not run", None: ""}[result.get("matched")]),
+        (
+            "matched",
+            {True: "yes", False: "no: for real, this hook would not run", None: ""}[result.get("matched")],
+        ),
     ]
     for name, value in facts:
         if value:
@@ -113,7 +118,9 @@ def _show(terminal: Terminal, result: Mapping[str, Any]) -> None:
             terminal.line(f"{render.label(terminal, name.split('_')[-1])}{safe(interpreted[name])}")
     if result.get("problem"):
         # The detail is the tail of what is shown above already.
-        render.problem(terminal, {key: value for key, value in result["problem"].items() if key != "detail"}, indent="")
+        render.problem(
+            terminal, {key: value for key, value in result["problem"].items() if key != "detail"}, indent=""
+        )
 
 
 def _command(command: object) -> str:

@@ -41,8 +41,12 @@ _SETTINGS = "hooksd.toml"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `validate`."""
-    parser.add_argument("files", metavar="FILE", nargs="*", help="files to check (default: all that is configured)")
-    parser.add_argument("--dialect", choices=[*DIALECTS, "hooksd"], help="what the files are written in (default: by name)")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="*", help="files to check (default: all that is configured)"
+    )
+    parser.add_argument(
+        "--dialect", choices=[*DIALECTS, "hooksd"], help="what the files are written in (default: by name)"
+    )
     add_json_argument(parser)
 
 
@@ -63,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
         word = speaker.style("ok", "green") if not count else f"{count} problem{'' if count == 1 else 's'}"
         hooks = "" if entry["dialect"] == "hooksd" else f", {entry['hooks']} hooks"
         speaker.line(f"{safe(entry['file'])} ({entry['dialect']}{hooks}): {word}")
-        render.config_problems(speaker, msgspec.to_builtins(entry["problems"]), file=entry["file"], indent="  ")
+        render.config_problems(
+            speaker, msgspec.to_builtins(entry["problems"]), file=entry["file"], indent="  "
+        )
     if not told:
         speaker.line("nothing is configured yet; `hooksd init` writes a starter file")
     return ExitCode.NO if errors else ExitCode.DONE
@@ -105,6 +111,8 @@ def _check(file: str, dialect: str) -> tuple[list[ConfigProblem], int]:
         return [problem], 0
     if dialect == "hooksd":
         return list(read_settings(text, file).problems), 0
-    document = DIALECTS[dialect].read(text, Origin(source="file", scope=Scope.USER, file=os.path.abspath(file)))
+    document = DIALECTS[dialect].read(
+        text, Origin(source="file", scope=Scope.USER, file=os.path.abspath(file))
+    )
     active = sum(1 for hook in document.hooks if hook.inactive is None and hook.load_problem is None)
     return list(document.problems), active

@@ -41,5 +41,7 @@ def run(args: argparse.Namespace) -> int:
         terminal().json(versions)
     else:
         terminal().line(f"hooksd {__version__}")
-        terminal().table([[name, version] for name, version in versions.items() if name != "hooksd"], indent="  ")
+        terminal().table(
+            [[name, version] for name, version in versions.items() if name != "hooksd"], indent="  "
+        )
     return ExitCode.DONE
