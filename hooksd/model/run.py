@@ -72,6 +72,7 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
         inherited_pipe: The process had exited but a descendant still held stdout or stderr.
         left_running: How many descendants were alive after a normal exit.
         duration_s: From just before the spawn to the decision.
+        search_path: The PATH it ran with, if the exit code says that a command was not found (127); else None.
     """
 
     launch_failure: LaunchFailure | None = None
@@ -89,3 +90,4 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     inherited_pipe: bool = False
     left_running: int = 0
     duration_s: float = 0.0
+    search_path: str | None = None
