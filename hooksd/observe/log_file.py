@@ -50,6 +50,7 @@ class LogFile:
 
     Attributes:
         path: As given.
+        rotation_failure: Why the last rotation failed; the file then grows over its size.
     """
 
     def __init__(self, path: str, *, max_bytes: int = MAX_FILE_BYTES, keep: int = KEEP_FILES) -> None:
@@ -61,6 +62,8 @@ class LogFile:
         self._real = path
         self._identity = (0, 0)
         self._size = 0
+        self._rotate_at = max_bytes
+        self.rotation_failure: str | None = None
         self._broken_line = False
 
     @property
@@ -83,25 +86,20 @@ class LogFile:
         written = 0
         try:
             self._ensure_open()
-            if self._regular and self._size and self._size + len(data) > self._max_bytes:
+            if self._regular and self._size and self._size + len(data) > self._rotate_at:
                 self._rotate()
             if self._broken_line:
-                os.write(self._descriptor, b"\n")
+                self._write(memoryview(b"\n"), wait_s)
                 self._broken_line = False
             view = memoryview(data)
-            while view:
-                if not self._regular:
-                    self._wait_until_writable(wait_s)
-                count = os.write(self._descriptor, view if self._regular else view[:_PIPE_CHUNK_BYTES])
-                written += count
-                self._size += count
-                view = view[count:]
+            while written < len(data):
+                written += self._write(view[written:], wait_s)
         except BlockingIOError as error:
-            self._broken_line = _is_inside_line(data, written)
+            self._broken_line = _is_inside_line(data, written) if written else self._broken_line
             raise AppendFailed(str(error.strerror), written=written, busy=True) from error
         except OSError as error:
             self.close()
-            self._broken_line = _is_inside_line(data, written)
+            self._broken_line = _is_inside_line(data, written) if written else self._broken_line
             raise AppendFailed(error.strerror or str(error), written=written) from error
 
     def close(self) -> None:
@@ -137,6 +135,7 @@ class LogFile:
         self._descriptor = descriptor
         self._identity = (status.st_dev, status.st_ino)
         self._size = status.st_size
+        self._rotate_at = self._max_bytes
 
     def _is_still_there(self) -> bool:
         """Whether the path still leads to the open file: it may have been renamed, deleted or replaced."""
@@ -146,14 +145,19 @@ class LogFile:
             return False
         return (status.st_dev, status.st_ino) == self._identity
 
-    def _wait_until_writable(self, wait_s: float) -> None:
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLOUT)
-        if not poll.poll(wait_s * 1000):
-            raise BlockingIOError(errno.EAGAIN, "its reader does not read")
+    def _write(self, view: memoryview, wait_s: float) -> int:
+        if not self._regular:
+            poll = select.poll()
+            poll.register(self._descriptor, select.POLLOUT)
+            if not poll.poll(wait_s * 1000):
+                raise BlockingIOError(errno.EAGAIN, "its reader does not read")
+            view = view[:_PIPE_CHUNK_BYTES]
+        count = os.write(self._descriptor, view)
+        self._size += count
+        return count
 
     def _rotate(self) -> None:
-        """Shift the old files by one and begin a new one. On failure the current file goes on, over its size."""
+        """Shift the old files by one and begin a new one. Where that fails the current file goes on."""
         try:
             for number in range(self._keep - 1, 0, -1):
                 source = self._real if number == 1 else f"{self._real}.{number - 1}"
@@ -161,7 +165,12 @@ class LogFile:
                     os.replace(source, f"{self._real}.{number}")
             if self._keep == 1:
                 os.unlink(self._real)
-        finally:
+        except OSError as error:
+            self.rotation_failure = f"cannot rotate: {error.strerror}"
+            # Not with every line: each attempt shifts the older files.
+            self._rotate_at = self._size + self._max_bytes
+        else:
+            self.rotation_failure = None
             self.close()
             self._ensure_open()
 

@@ -60,7 +60,8 @@ class LogWriter:
         self.dropped = 0
         """Lines that were not written, since the start."""
         self.failure: str | None = None
-        """Why the last attempt to write failed; None while the sink works."""
+        """What is wrong with the sink at the last attempt; None while it works."""
+        self._retrying = False
         self._pending = b""
         self._reopen = False
         self._wake = threading.Event()
@@ -116,11 +117,11 @@ class LogWriter:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            if self.failure is None:
+            if self._retrying:
+                self._stopping.wait(_RETRY_S)
+            else:
                 self._wake.wait()
                 self._stopping.wait(_GATHER_S)
-            else:
-                self._stopping.wait(_RETRY_S)
             # Cleared before looking: a line that is put after the look sets it again.
             self._wake.clear()
             self._write_waiting()
@@ -138,12 +139,14 @@ class LogWriter:
             except AppendFailed as error:
                 # What was written of a line stays a torso in the file; the line is written again as a whole.
                 self._pending = self._pending[self._pending.rfind(b"\n", 0, error.written) + 1 :]
-                self._failed(str(error))
-                if not error.busy or self._stopping.is_set():
+                self._tell(str(error))
+                self._retrying = not error.busy
+                if self._retrying or self._stopping.is_set():
                     return
             else:
                 self._pending = b""
-                self.failure = None
+                self._retrying = False
+                self._tell(self._file.rotation_failure)
 
     def _next_batch(self) -> bytes:
         batch: list[bytes] = []
@@ -155,11 +158,11 @@ class LogWriter:
         self._bytes_out += size
         return b"".join(batch)
 
-    def _failed(self, reason: str) -> None:
-        known, self.failure = self.failure, reason
-        if known == reason or self._file.is_stderr:
+    def _tell(self, failure: str | None) -> None:
+        known, self.failure = self.failure, failure
+        if failure in {known, None} or self._file.is_stderr:
             return
-        text = f"hooksd: cannot write the log {self._file.path}: {reason}; trying again\n"
+        text = f"hooksd: the log {self._file.path}: {failure}; trying again\n"
         poll = select.poll()
         poll.register(_STDERR, select.POLLOUT)
         if poll.poll(0):
