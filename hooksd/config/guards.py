@@ -6,18 +6,20 @@ once per hook when its source is compiled; what it does with a failure is the pi
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from hooksd.config.names import NamePatterns
 from hooksd.config.settings import GuardSettings, Settings
+from hooksd.config.toml_lines import Path, dotted
 from hooksd.dialects import DIALECTS
 from hooksd.dialects.base import Dialect
+from hooksd.dialects.suggestions import did_you_mean
 from hooksd.model.events import EventName
 from hooksd.model.hooks import Guard, GuardAction
 from hooksd.model.problems import ConfigProblem, Severity
@@ -25,8 +27,12 @@ from hooksd.model.problems import ConfigProblem, Severity
 
 __all__ = ["MAX_SUGGESTED_FROM", "Policy", "event_names"]
 
-MAX_SUGGESTED_FROM = 500
+MAX_SUGGESTED_FROM: Final = 500
 """Names that are looked through for a suggestion; each costs some 20 µs."""
+
+_NAMES_HINT = (
+    "a full name is <dialect>:<scope>:<source>:<id or path>; `hooksd explain EVENT` shows those there are"
+)
 
 
 def event_names(word: str, dialects: Mapping[str, Dialect] = DIALECTS) -> frozenset[EventName]:
@@ -40,7 +46,10 @@ def event_names(word: str, dialects: Mapping[str, Dialect] = DIALECTS) -> frozen
 
 
 class Policy:
-    """One version of the settings, with its guards and serial hooks ready to be asked about hooks by name.
+    """One version of the settings, and what it says about hooks by their names.
+
+    The *rules* are all name patterns together: those of the guards, then of `[serial]`, then the names in
+    `[env] allow_for`; their positions are what other methods take.
 
     Args:
         settings: The settings in force.
@@ -51,11 +60,12 @@ class Policy:
     Attributes:
         settings: The settings in force.
         digest: Of all of them.
-        guards: In file order.
         rules_digest: Of what the compiled form of a source depends on.
+        guards: In file order.
+        rules: One pattern each.
     """
 
-    __slots__ = ("_file", "_lines", "_patterns", "_serial", "digest", "guards", "rules_digest", "settings")
+    __slots__ = ("_file", "_lines", "_places", "digest", "guards", "rules", "rules_digest", "settings")
 
     def __init__(
         self,
@@ -67,75 +77,81 @@ class Policy:
     ) -> None:
         self.settings = settings
         self.digest = _digest(settings)
+        self.guards = tuple(_guard(guard, dialects) for guard in settings.guard)
+        self.rules_digest = _digest((self.guards, settings.serial, sorted(settings.env.allow_for)))
         self._file = file
         self._lines = lines
-        self.guards = tuple(_guard(guard, dialects) for guard in settings.guard)
-        self._patterns = tuple(NamePatterns([guard.hooks]) for guard in self.guards)
-        self._serial = NamePatterns(settings.serial.hooks)
-        self.rules_digest = _digest((self.guards, settings.serial))
+        self._places: tuple[tuple[Path, str], ...] = (
+            *((("guard", at, "hooks"), guard.hooks) for at, guard in enumerate(self.guards)),
+            *((("serial", "hooks", at), pattern) for at, pattern in enumerate(settings.serial.hooks)),
+            *((("env", "allow_for", name), name) for name in settings.env.allow_for),
+        )
+        self.rules = tuple(NamePatterns([pattern]) for _, pattern in self._places)
 
-    def guards_of(self, name: str) -> tuple[int, ...]:
-        """The positions of the guards whose pattern fits a hook's name."""
-        return tuple(at for at, patterns in enumerate(self._patterns) if patterns.fits(name))
+    def fitting(self, name: str) -> tuple[int, ...]:
+        """The positions of the rules that fit a hook's name, ascending."""
+        return tuple(at for at, rule in enumerate(self.rules) if rule.fits(name))
 
     def strictest(self, fitting: Sequence[int], event: EventName, *, gate: bool) -> Guard | None:
-        """Of the guards at these positions, the strictest that applies to the event; the first of equal ones."""
+        """Of the guards among these rules, the strictest that applies to the event; the first of equal ones.
+
+        Args:
+            fitting: The rules that fit the hook.
+            event: The event the hook reacts to.
+            gate: Whether it can stop something: a guard that names no events applies to every gate and to nothing else.
+        """
         applying = [
             guard
-            for guard in map(self.guards.__getitem__, fitting)
+            for guard in (self.guards[at] for at in fitting if at < len(self.guards))
             if (event in guard.events if guard.events else gate)
         ]
         return min(applying, key=lambda guard: guard.on_failure is not GuardAction.BLOCK, default=None)
 
-    def is_serial(self, name: str) -> bool:
-        """Whether the hook of that name never runs twice at a time."""
-        return self._serial.fits(name)
+    def is_serial(self, fitting: Sequence[int]) -> bool:
+        """Whether a hook that these rules fit never runs twice at a time."""
+        first = len(self.guards)
+        return any(first <= at < first + len(self.settings.serial.hooks) for at in fitting)
 
     def problems(
         self, answers: Sequence[Collection[EventName]], names: Sequence[str]
     ) -> tuple[ConfigProblem, ...]:
-        """The guards that no hook answers to.
+        """The rules that no hook answers to.
 
         Args:
-            answers: For each guard, the events that have a hook whose name fits it.
+            answers: For each rule, the events that have a hook whose name fits it.
             names: Of all hooks, for suggestions.
         """
-        found = []
-        for at, (guard, answered) in enumerate(zip(self.guards, answers, strict=True)):
-            unanswered = [event for event in guard.events if event not in answered]
-            blocks = guard.on_missing is GuardAction.BLOCK
-            if answered and not (blocks and unanswered) and len(unanswered) < max(1, len(guard.events)):
-                continue
-            message = f"no hook has a name that fits {guard.hooks!r}"
-            if unanswered:
-                message += f", for {', '.join(unanswered)}"
-            if blocks:
-                message += '; these events are blocked (on_missing = "block")'
-            path = f"guard[{at}].hooks"
-            found.append(
-                ConfigProblem(
-                    severity=Severity.ERROR if blocks else Severity.WARNING,
-                    path=path,
-                    message=message,
-                    line=self._lines.get(path),
-                    hint=_suggestion(guard.hooks, names),
-                    file=self._file or None,
-                )
-            )
-        return tuple(found)
+        return tuple(
+            self._problem(at, answered, names)
+            for at, answered in enumerate(answers)
+            if not answered or self.unanswered(at, answered)
+        )
 
+    def unanswered(self, rule: int, answered: Collection[EventName]) -> tuple[EventName, ...]:
+        """The events that a rule blocks because no hook for them fits it; empty unless it is a guard that does so."""
+        if rule >= len(self.guards) or self.guards[rule].on_missing is not GuardAction.BLOCK:
+            return ()
+        return tuple(event for event in self.guards[rule].events if event not in answered)
 
-def _suggestion(pattern: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(pattern, islice(names, MAX_SUGGESTED_FROM), n=1)
-    return (
-        f"did you mean {close[0]!r}?"
-        if close
-        else "`hooksd explain` lists the names of all hooks of an event"
-    )
+    def _problem(self, rule: int, answered: Collection[EventName], names: Sequence[str]) -> ConfigProblem:
+        place, pattern = self._places[rule]
+        message = f"no hook has a name that fits {pattern!r}"
+        blocked = self.unanswered(rule, answered)
+        if blocked:
+            message = f'no hook for {", ".join(blocked)} has a name that fits {pattern!r}: blocked (on_missing = "block")'
+        path = dotted(place)
+        return ConfigProblem(
+            severity=Severity.ERROR if blocked else Severity.WARNING,
+            path=path,
+            message=message,
+            line=self._lines.get(path),
+            hint=did_you_mean(pattern, islice(names, MAX_SUGGESTED_FROM)) or _NAMES_HINT,
+            file=self._file or None,
+        )
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(value)).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
 
 
 def _guard(settings: GuardSettings, dialects: Mapping[str, Dialect]) -> Guard:

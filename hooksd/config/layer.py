@@ -55,42 +55,42 @@ class Part:
         source: The source; None for the programmatic hooks.
         hooks: All of them, in file order.
         segments: What can happen at each event.
-        answers: For each guard of the policy, the events for which a hook has a name that fits it.
-        problems: Of hooks that could not be compiled.
+        answers: For each rule of the policy, the events for which a hook, running or not, has a name that fits it.
+        problems: Of hooks whose pattern the engine does not take although their dialect did.
     """
 
     __slots__ = ("__weakref__", "answers", "hooks", "problems", "segments", "source")
 
     def __init__(self, source: Source | None, hooks: Sequence[Hook], policy: Policy) -> None:
         self.source = source
-        self.hooks = hooks = tuple(map(_loadable, hooks))
-        self.problems = tuple(
-            new.load_problem
-            for new, old in zip(self.hooks, hooks, strict=True)
-            if new.load_problem and new is not old
-        )
-        answers: list[set[EventName]] = [set() for _ in policy.guards]
-        by_event: dict[EventName, list[Hook]] = {}
-        gated: dict[EventName, list[PlannedHook]] = {}
-        observed: dict[EventName, list[PlannedHook]] = {}
-        for hook in self.hooks:
-            event = hook.event
-            by_event.setdefault(event, []).append(hook)
-            fitting = policy.guards_of(hook.name)
-            for at in fitting:
-                answers[at].add(event)
-            if hook.inactive is not None:
-                continue
-            serial = policy.is_serial(hook.name)
-            for rows, gate in ((gated, True), (observed, False)):
-                guard = policy.strictest(fitting, event, gate=gate)
-                if hook.load_problem is None or guard is not None:
-                    rows.setdefault(event, []).append(PlannedHook(hook=hook, guard=guard, serial=serial))
+        by_event: dict[EventName, list[int]] = {}
+        for at, hook in enumerate(hooks):
+            by_event.setdefault(hook.event, []).append(at)
+        current = list(hooks)
+        answers: list[set[EventName]] = [set() for _ in policy.rules]
+        problems = []
+        self.segments: dict[EventName, Segment] = {}
+        for event, positions in by_event.items():
+            active = [at for at in positions if hooks[at].inactive is None]
+            index = NameIndex([_pattern(hooks[at]) for at in active])
+            for row, why in sorted(index.refused.items()):
+                if hooks[active[row]].load_problem is None:
+                    problem = _refusal(hooks[active[row]], why)
+                    problems.append(problem)
+                    current[active[row]] = msgspec.structs.replace(hooks[active[row]], load_problem=problem)
+            fitting = {at: policy.fitting(hooks[at].name) for at in positions}
+            for rule in {rule for rules in fitting.values() for rule in rules}:
+                answers[rule].add(event)
+            rows = [(current[at], fitting[at]) for at in active]
+            self.segments[event] = Segment(
+                [current[at] for at in positions],
+                index,
+                gated=[_planned(hook, rules, policy, gate=True) for hook, rules in rows],
+                observed=[_planned(hook, rules, policy, gate=False) for hook, rules in rows],
+            )
+        self.hooks = tuple(current)
         self.answers = tuple(map(frozenset, answers))
-        self.segments = {
-            event: Segment(hooks, gated.get(event, ()), observed.get(event, ()))
-            for event, hooks in by_event.items()
-        }
+        self.problems = tuple(problems)
 
 
 class Layer:
@@ -142,21 +142,26 @@ class LayerCompiler:
         return part
 
 
-def _loadable(hook: Hook) -> Hook:
-    """The hook, with a problem if the engine does not take its pattern although its dialect did."""
-    if hook.match is None or hook.inactive or hook.load_problem:
-        return hook
-    refused = NameIndex([hook.match.pattern]).refused
-    if not refused:
-        return hook
-    problem = ConfigProblem(
+def _pattern(hook: Hook) -> str | None:
+    return None if hook.match is None else hook.match.pattern
+
+
+def _planned(hook: Hook, rules: Sequence[int], policy: Policy, *, gate: bool) -> PlannedHook | None:
+    """The hook in a plan; None for one that did not load and whose absence no guard minds."""
+    guard = policy.strictest(rules, hook.event, gate=gate)
+    if hook.load_problem is not None and guard is None:
+        return None
+    return PlannedHook(hook=hook, guard=guard, serial=policy.is_serial(rules))
+
+
+def _refusal(hook: Hook, why: str) -> ConfigProblem:
+    return ConfigProblem(
         severity=Severity.ERROR,
         path=hook.path,
-        message=f"the pattern {hook.match.pattern!r} cannot be compiled: {refused[0]}",
+        message=f"the pattern {_pattern(hook)!r} cannot be compiled: {why}",
         line=hook.line,
-        hint="simplify the pattern; the hook does not run",
+        hint="simplify the pattern; until then the hook does not run",
     )
-    return msgspec.structs.replace(hook, load_problem=problem, match=None)
 
 
 def _report(loaded: LoadedSource, part: Part) -> SourceReport:

@@ -1,42 +1,44 @@
 """Which of many tool-name patterns match a name, at a cost that hardly grows with their number.
 
-Three ways, by what the pattern is: a dictionary for plain names (`^lit$`, `^(A|B)$`, `^(?:A|B)$`), one RE2 set for the
-rest, nothing at all for hooks without a pattern. What a pattern may be is the dialect's business.
+Three ways, by what the pattern is: a dictionary for plain names (`^lit$`, `^(A|B)$`, `^(?:A|B)$`), RE2 sets, as a rule
+one, for the rest, nothing at all for hooks without a pattern. What a pattern may be is the business of its dialect.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import re2
 
+from hooksd.dialects.name_patterns import compile_options
 
-__all__ = ["NameIndex", "SET_MEMORY_BYTES"]
 
-SET_MEMORY_BYTES = 64 * 1024 * 1024
-"""Most that one RE2 set may take: some ten thousand real patterns fit. It is a bound, not a reservation."""
+__all__ = ["SET_MEMORY_BYTES", "NameIndex"]
+
+SET_MEMORY_BYTES: Final = 64 * 1024 * 1024
+"""Most that one RE2 set may take, so that 10,000 real patterns (they need 10 MiB) fit well. Not a reservation."""
 
 _PLAIN = re.compile(r"\^(?:[\w:/ -]+|\((?:\?:)?[\w:/ -]+(?:\|[\w:/ -]+)*\))\$", re.ASCII)
-"""Patterns that name tools. No character in them means anything to RE2, and `$` is the very end there."""
+"""Patterns that name tools. No character in the names means anything to RE2, and `$` is the very end there."""
 
 
 class NameIndex:
     """The patterns of some hooks, compiled. Immutable; may be used in several threads.
 
     Args:
-        patterns: One per hook, None for a hook that matches every name.
+        patterns: One per hook; None or empty for a hook that matches every name.
+        set_memory_bytes: Most memory of one set. What does not fit becomes several sets.
 
     Attributes:
-        refused: Positions of patterns that the engine does not take, and what it says. Such a hook counts as one that
-            matches every name: the caller decides what it means, but it is never lost.
+        refused: Positions of the patterns that the engine does not take, and what it says. They match every name here:
+            what becomes of such a hook is for the caller to say, but it is never lost.
     """
 
     __slots__ = ("_always", "_plain", "_sets", "_size", "refused")
 
-    def __init__(self, patterns: Sequence[str | None]) -> None:
-        self._size = len(patterns)
-        self.refused: dict[int, str] = {}
+    def __init__(self, patterns: Sequence[str | None], *, set_memory_bytes: int = SET_MEMORY_BYTES) -> None:
         plain: dict[str, list[int]] = {}
         rest: dict[str, list[int]] = {}
         always: list[int] = []
@@ -44,77 +46,93 @@ class NameIndex:
             if not pattern:
                 always.append(position)
             elif _PLAIN.fullmatch(pattern):
-                for name in set(_names(pattern)):
+                for name in _names(pattern):
                     plain.setdefault(name, []).append(position)
             else:
                 rest.setdefault(pattern, []).append(position)
-        for pattern in list(rest):
-            if (refusal := _refusal(pattern)) is not None:
-                positions = rest.pop(pattern)
-                self.refused.update(dict.fromkeys(positions, refusal))
-                always += positions
-        self._always = tuple(sorted(always))
+        sets, refused = _compiled(rest, set_memory_bytes)
+        self.refused: Mapping[int, str] = {
+            position: why for pattern, why in refused.items() for position in rest[pattern]
+        }
+        self._size = len(patterns)
+        self._always = tuple(sorted([*always, *self.refused]))
         self._plain = {name: tuple(positions) for name, positions in plain.items()}
-        self._sets = tuple(_sets(list(rest), [tuple(positions) for positions in rest.values()]))
+        self._sets = tuple(sets)
 
     def matching(self, name: str | None) -> Sequence[int]:
         """The positions whose patterns match, ascending; with None, an event without a tool name, all of them."""
         if name is None:
             return range(self._size)
-        found = self._always
-        if (named := self._plain.get(name)) is not None:
-            found = (*found, *named)
+        named = self._plain.get(name, ())
+        if not self._sets:
+            return sorted(self._always + named) if self._always and named else self._always or named
+        found = [*self._always, *named]
+        # A name may hold half a surrogate pair, which UTF-8 does not have; as bytes it matches nothing but `\\C`.
+        text = name.encode("utf-8", "surrogatepass")
         for patterns in self._sets:
-            found = patterns.add_matching(name, found)
-        return found if found is self._always or found is named else sorted(found)
-
-
-def _names(pattern: str) -> list[str]:
-    body = pattern[1:-1]
-    if body.startswith("("):
-        body = body[1:-1].removeprefix("?:")
-    return body.split("|")
-
-
-def _options(memory_bytes: int) -> re2.Options:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = memory_bytes
-    return options
-
-
-_SINGLE = _options(8 * 1024 * 1024)
-
-
-def _refusal(pattern: str) -> str | None:
-    try:
-        re2.compile(pattern, _SINGLE)
-    except (re2.error, UnicodeEncodeError) as error:
-        return str(error)
-    return None
-
-
-class _PatternSet:
-    """Patterns that are matched in one pass, and whose positions each stands for."""
-
-    __slots__ = ("_positions", "_set")
-
-    def __init__(self, compiled: re2.Set, positions: Sequence[tuple[int, ...]]) -> None:
-        self._set = compiled
-        self._positions = positions
-
-    def add_matching(self, name: str, found: tuple[int, ...]) -> tuple[int, ...]:
-        hits = self._set.Match(name)
-        for hit in hits or ():
-            found += self._positions[hit]
+            patterns.collect(text, found)
+        found.sort()
         return found
 
 
-def _sets(patterns: list[str], positions: list[tuple[int, ...]]) -> Iterator[_PatternSet]:
-    if not patterns:
-        return
-    compiled = re2.Set.SearchSet(_options(SET_MEMORY_BYTES))
-    for pattern in patterns:
-        compiled.Add(pattern)
-    compiled.Compile()
-    yield _PatternSet(compiled, positions)
+def _names(pattern: str) -> set[str]:
+    body = pattern[1:-1]
+    if body.startswith("("):
+        body = body[1:-1].removeprefix("?:")
+    return set(body.split("|"))
+
+
+class _PatternSet:
+    """Patterns that are matched in one pass over the name, and the positions that each stands for."""
+
+    __slots__ = ("_compiled", "_members")
+
+    def __init__(self, compiled: re2.Set, members: Sequence[tuple[str, Sequence[int]]]) -> None:
+        self._compiled = compiled
+        self._members = members
+
+    def collect(self, text: bytes, found: list[int]) -> None:
+        """Add the positions of the patterns that match."""
+        hits = self._compiled.Match(text)
+        if hits is None:
+            # Not even the last member matched, which matches everything: the engine ran out of memory.
+            for pattern, positions in self._members:
+                if re2.search(pattern, text, compile_options()):
+                    found += positions
+            return
+        for hit in hits:
+            found += self._members[hit][1]
+
+
+def _compiled(
+    members: Mapping[str, Sequence[int]], memory_bytes: int
+) -> tuple[list[_PatternSet], dict[str, str]]:
+    """As few sets as the memory allows, and the patterns that the engine does not take."""
+    candidate = re2.Set.SearchSet(compile_options(memory_bytes))
+    taken: list[tuple[str, Sequence[int]]] = []
+    refused: dict[str, str] = {}
+    for pattern, positions in members.items():
+        try:
+            candidate.Add(pattern)
+        except (re2.error, UnicodeEncodeError) as error:
+            refused[pattern] = str(error)
+        else:
+            taken.append((pattern, positions))
+    if not taken:
+        return [], refused
+    taken.append(("", ()))  # matches everything: see `_PatternSet.collect`
+    candidate.Add("")
+    try:
+        candidate.Compile()
+    except re2.error:
+        del taken[-1]
+    else:
+        return [_PatternSet(candidate, taken)], refused
+    if len(taken) == 1:
+        return [], {**refused, taken[0][0]: f"it needs more than {memory_bytes} bytes of memory"}
+    sets = []
+    for half in (taken[: len(taken) // 2], taken[len(taken) // 2 :]):
+        compiled, too_large = _compiled(dict(half), memory_bytes)
+        sets += compiled
+        refused.update(too_large)
+    return sets, refused

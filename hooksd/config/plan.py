@@ -7,7 +7,7 @@ by every snapshot that has the source; a plan only strings them together and rem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -16,10 +16,20 @@ from hooksd.model.events import Event
 from hooksd.model.hooks import Guard, Hook, Mode, NamePattern
 
 
-__all__ = ["MATCHED", "MAX_REMEMBERED_NAMES", "MatchResult", "Plan", "PlannedHook", "Segment"]
+__all__ = [
+    "MATCHED",
+    "MAX_REMEMBERED_NAME",
+    "MAX_REMEMBERED_NAMES",
+    "MatchResult",
+    "Plan",
+    "PlannedHook",
+    "Segment",
+]
 
-MAX_REMEMBERED_NAMES = 1024
+MAX_REMEMBERED_NAMES: Final = 1024
 """Tool names whose hooks a plan remembers. Names come from outside; an agent has some dozens of tools."""
+MAX_REMEMBERED_NAME: Final = 256
+"""Longest one; providers allow 64 to 128 characters."""
 
 
 class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,27 +71,32 @@ class PlannedHook(msgspec.Struct, frozen=True, kw_only=True):
 class Segment:
     """The hooks that one source has for one event, compiled. Immutable.
 
-    Attributes:
-        hooks: All of them, in file order, those that never run included.
-        gated: The hooks that can run when the event is a gate.
-        observed: The same when it is not: guards of all gates do not count, so that a hook that did not load may miss.
+    Args:
+        hooks: All of them, in file order.
+        index: Over `gated` and `observed`.
+        gated: The hooks that can run when the event is a gate, in file order; None in the place of one that cannot.
+        observed: The same when it is none: then guards of all gates do not count.
     """
 
-    __slots__ = ("_gated_index", "_observed_index", "gated", "hooks", "observed")
+    __slots__ = ("_index", "gated", "hooks", "observed")
 
     def __init__(
-        self, hooks: Sequence[Hook], gated: Sequence[PlannedHook], observed: Sequence[PlannedHook]
+        self,
+        hooks: Sequence[Hook],
+        index: NameIndex,
+        *,
+        gated: Sequence[PlannedHook | None],
+        observed: Sequence[PlannedHook | None],
     ) -> None:
         self.hooks = tuple(hooks)
         self.gated = tuple(gated)
         self.observed = tuple(observed)
-        self._gated_index = _index(self.gated)
-        self._observed_index = _index(self.observed) if self.observed != self.gated else self._gated_index
+        self._index = index
 
     def select(self, name: str | None, *, gate: bool) -> list[PlannedHook]:
-        """The hooks that match a tool name, in file order."""
-        hooks, index = (self.gated, self._gated_index) if gate else (self.observed, self._observed_index)
-        return [hooks[position] for position in index.matching(name)]
+        """The hooks that match a tool name, in file order; with None all that can run."""
+        rows = self.gated if gate else self.observed
+        return [row for at in self._index.matching(name) if (row := rows[at]) is not None]
 
 
 class Plan:
@@ -113,26 +128,32 @@ class Plan:
     def hooks(self) -> tuple[PlannedHook, ...]:
         """Every hook that an event can select, in run order: those that block, then those in the background."""
         if self._hooks is None:
-            self._hooks = _in_run_order([hook for segment in self._segments for hook in segment.gated])
+            self._hooks = self._found(None, gate=True)
         return self._hooks
 
     def select(self, event: Event) -> tuple[PlannedHook, ...]:
         """The hooks to run for an event, in run order; what else must hold is said by `PlannedHook.matches`."""
+        name = event.tool_name
         remembered = self._gated if event.gate else self._observed
         try:
-            return remembered[event.tool_name]
+            return remembered[name]
         except KeyError:
-            return self._select(event.tool_name, gate=event.gate)
-
-    def _select(self, name: str | None, *, gate: bool) -> tuple[PlannedHook, ...]:
-        remembered = self._gated if gate else self._observed
-        if len(remembered) >= MAX_REMEMBERED_NAMES:
-            remembered.clear()
-        found = _in_run_order(
-            [hook for segment in self._segments for hook in segment.select(name, gate=gate)]
-        )
-        remembered[name] = found
+            found = self._found(name, gate=event.gate)
+        if name is None or len(name) <= MAX_REMEMBERED_NAME:
+            if len(remembered) >= MAX_REMEMBERED_NAMES:
+                remembered.clear()
+            remembered[name] = found
         return found
+
+    def _found(self, name: str | None, *, gate: bool) -> tuple[PlannedHook, ...]:
+        hooks = [hook for segment in self._segments for hook in segment.select(name, gate=gate)]
+        hooks.sort(key=_is_background)
+        return tuple(hooks)
+
+    def guards(self, *, gate: bool) -> tuple[Guard, ...]:
+        """The guards that apply to its hooks when the event is a gate, or when it is none."""
+        rows = self._found(None, gate=gate)
+        return tuple(dict.fromkeys(row.guard for row in rows if row.guard is not None))
 
     def explain(self, event: Event) -> tuple[tuple[Hook, str | None], ...]:
         """Every hook that is configured for the event, with why it does not run; None for one that does.
@@ -151,13 +172,8 @@ class Plan:
         return (*rows, *self._others)
 
 
-def _index(hooks: Sequence[PlannedHook]) -> NameIndex:
-    return NameIndex([planned.hook.match.pattern if planned.hook.match else None for planned in hooks])
-
-
-def _in_run_order(hooks: list[PlannedHook]) -> tuple[PlannedHook, ...]:
-    hooks.sort(key=lambda planned: planned.hook.mode is not Mode.BLOCKING)
-    return tuple(hooks)
+def _is_background(planned: PlannedHook) -> bool:
+    return planned.hook.mode is not Mode.BLOCKING
 
 
 def _why_not(hook: Hook, event: Event) -> str:

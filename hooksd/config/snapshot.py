@@ -18,7 +18,7 @@ from hooksd.config.layer import Layer, Part
 from hooksd.config.plan import Plan
 from hooksd.config.settings import Settings
 from hooksd.model.events import EventName
-from hooksd.model.hooks import Guard, GuardAction, Hook, Programmatic, Scope
+from hooksd.model.hooks import Guard, Hook, Programmatic, Scope
 from hooksd.model.problems import ConfigProblem
 from hooksd.model.sources import SourceReport
 
@@ -81,12 +81,10 @@ class Snapshot:
         self._plans: dict[tuple[str, EventName], Plan] = {}
         answers = [
             frozenset[EventName]().union(*(part.answers[at] for part in parts))
-            for at in range(len(self.guards))
+            for at in range(len(policy.rules))
         ]
         self._unanswered = tuple(
-            (guard, frozenset(guard.events) - answered)
-            for guard, answered in zip(self.guards, answers, strict=True)
-            if guard.on_missing is GuardAction.BLOCK
+            (guard, policy.unanswered(at, answers[at])) for at, guard in enumerate(policy.guards)
         )
         self.problems = (*problems, *policy.problems(answers, [hook.name for hook in self.hooks]))
 
