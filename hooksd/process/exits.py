@@ -7,7 +7,6 @@ of that number, cannot come to mean another process.
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 from collections.abc import Callable
 from typing import Protocol
@@ -32,10 +31,4 @@ Exits = Callable[[asyncio.AbstractEventLoop, "subprocess.Popen[bytes]", Callable
 
 def choose() -> Exits:
     """The best that this system has. Kernels before 5.3 and some sandboxes have no pidfd."""
-    if hasattr(os, "pidfd_open"):
-        try:
-            os.close(os.pidfd_open(os.getpid()))
-        except OSError:
-            return exits_thread.watch
-        return exits_pidfd.watch
-    return exits_thread.watch
+    return exits_pidfd.watch if exits_pidfd.is_possible() else exits_thread.watch

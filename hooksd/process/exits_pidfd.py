@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hooksd.process import exits_thread
 
 
-__all__ = ["watch"]
+__all__ = ["is_possible", "watch"]
 
 
 class _Watch:
@@ -33,6 +33,17 @@ class _Watch:
     def _readable(self) -> None:
         self.close()
         self._callback()
+
+
+def is_possible() -> bool:
+    """Whether this system has pidfds: not before Linux 5.3, nor in every sandbox."""
+    if not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 def watch(

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 
 from hooksd.model.problems import ProblemKind
 from hooksd.model.run import LaunchFailure, Spawn
+from hooksd.process.descriptor_limit import HookLimit
 from hooksd.process.launch_failures import failure_of
 
 
@@ -60,7 +61,7 @@ class Launched:
                 os.close(descriptor)
 
 
-def launch(spawn: Spawn) -> Launched | LaunchFailure:
+def launch(spawn: Spawn, limit: HookLimit) -> Launched | LaunchFailure:
     """Start the first candidate that is there.
 
     The process leads a session and a group of its own and has exactly the descriptors 0, 1 and 2. Its signal mask is
@@ -76,16 +77,18 @@ def launch(spawn: Spawn) -> Launched | LaunchFailure:
         failure: LaunchFailure | None = None
         for argv in spawn.candidates:
             try:
-                popen = subprocess.Popen(
-                    argv,
-                    stdin=child_stdin,
-                    stdout=child_stdout,
-                    stderr=child_stderr,
-                    cwd=spawn.cwd,
-                    env=spawn.env,
-                    start_new_session=True,
-                    close_fds=True,
-                )
+                with limit.around_spawn(child_stdin):
+                    popen = subprocess.Popen(
+                        argv,
+                        stdin=child_stdin,
+                        stdout=child_stdout,
+                        stderr=child_stderr,
+                        cwd=spawn.cwd,
+                        env=spawn.env,
+                        start_new_session=True,
+                        close_fds=True,
+                    )
+                limit.after_spawn(popen.pid, child_stdin)
             except (OSError, ValueError) as error:
                 failure = failure_of(error, argv, spawn)
                 if failure.kind is not ProblemKind.MISSING_RUNTIME:

@@ -11,6 +11,7 @@ from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Level, Recorder
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
 from hooksd.process import exits, trees
+from hooksd.process.descriptor_limit import HookLimit
 from hooksd.process.dispositions import hand_on_no_ignored_signals
 from hooksd.process.ending import KILL_LIMIT_S, Ending
 from hooksd.process.invocation import Invocation
@@ -41,11 +42,17 @@ class Runner:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, max_ending: int, record: Recorder | None = None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        max_ending: int,
+        hook_descriptors: int | None = None,
+        record: Recorder | None = None,
     ) -> None:
         self._loop = loop
         self._record = record
         self._pool = SpawnPool()
+        self._limit = HookLimit(hook_descriptors)
         self._trees = trees.choose()
         self._exits = exits.choose()
         self._invocations: set[Invocation] = set()
@@ -123,7 +130,7 @@ class Runner:
             outcome = _shutting_down()
         else:
             try:
-                outcome = launch(invocation.spawn)
+                outcome = launch(invocation.spawn, self._limit)
             except BaseException as error:  # noqa: BLE001 - raised again by `run`
                 outcome = error
         try:

@@ -22,12 +22,14 @@ import os
 import signal
 from contextlib import suppress
 
+from hooksd.process import exits_pidfd
 from hooksd.process.environment import MARK
 from hooksd.process.ownership import is_owned
+from hooksd.process.reserve import NoDescriptor, Reserve
 from hooksd.process.trees import Tree
 
 
-__all__ = ["LinuxTrees"]
+__all__ = ["LinuxTrees", "is_possible"]
 
 PR_SET_CHILD_SUBREAPER = 36
 PR_GET_CHILD_SUBREAPER = 37
@@ -37,6 +39,9 @@ MAX_STOP_ROUNDS = 64
 
 MAX_ENVIRON_BYTES = 8 * 1024 * 1024
 """More than any kernel lets a process be started with; a process can make its own look larger."""
+
+_NOT_TO_SEE = (FileNotFoundError, ProcessLookupError, PermissionError)
+"""A process that has ended, or that belongs to another user. Other errors, such as no free descriptor, are told."""
 
 _READ_BYTES = 64 * 1024
 
@@ -61,6 +66,11 @@ class _Orphan:
             self.mark = mark_of(pid)
 
 
+def is_possible() -> bool:
+    """Whether this system has what is needed here: pidfds, and the lists of children in /proc."""
+    return exits_pidfd.is_possible() and os.path.exists(_children_file(os.getpid()))
+
+
 class LinuxTrees:
     """See `trees.Trees`. Makes the daemon a subreaper while it stands."""
 
@@ -68,7 +78,8 @@ class LinuxTrees:
         self._me = os.getpid()
         self._session = os.getsid(0)
         self._orphans: dict[int, _Orphan] = {}
-        self._children = os.open(f"/proc/self/task/{self._me}/children", os.O_RDONLY | os.O_CLOEXEC)
+        self._children = os.open(_children_file(self._me), os.O_RDONLY | os.O_CLOEXEC)
+        self.reserve = Reserve()
         self._was_subreaper = _set_subreaper(True)
 
     def tree(self, pid: int, mark: str) -> Tree:
@@ -78,23 +89,27 @@ class LinuxTrees:
     def survivors(self, pid: int, mark: str) -> int:
         """How many descendants of a hook that has exited are alive."""
         # Everything that a dead hook left behind has become a child of ours: in the usual case the list is empty.
-        self.look()
-        if not self._orphans:
-            return 0
-        return len(self._living(self._roots(pid, mark)))
+        try:
+            self.reserve.lend(self.look)
+            roots = self._roots(pid, mark)
+            return len(self.reserve.lend(lambda: self._living(list(roots)))) if roots else 0
+        except NoDescriptor:
+            return len(self._roots(pid, mark))
 
     def reap_orphans(self) -> int:
         """Reap orphans that have ended."""
-        self.look()
+        with suppress(NoDescriptor):
+            self.reserve.lend(self.look)
         return len(self._orphans)
 
     def close(self) -> None:
         """Reap a last time; the daemon is a subreaper no longer."""
         if self._children < 0:
             return
-        self.look()
+        self.reap_orphans()
         os.close(self._children)
         self._children = -1
+        self.reserve.close()
         _set_subreaper(self._was_subreaper)
 
     def look(self) -> bool:
@@ -168,15 +183,30 @@ class _LinuxTree:
     def terminate(self) -> None:
         self._to_group(signal.SIGTERM)
         self._to_group(signal.SIGCONT)
+        with suppress(NoDescriptor):
+            self._trees.reserve.lend(self._terminate_escaped)
+
+    def _terminate_escaped(self) -> None:
         for pid, parent in self._members().items():
             if _group_of(pid) != self._pid:
                 send(pid, parent, signal.SIGTERM)
                 send(pid, parent, signal.SIGCONT)
 
     def is_gone(self) -> bool:
-        return not self._members()
+        try:
+            return not self._trees.reserve.lend(self._members)
+        except NoDescriptor:
+            return False
 
     def kill(self) -> bool:
+        try:
+            return self._trees.reserve.lend(self._kill)
+        except NoDescriptor:
+            # What can be done without: the group.
+            self._to_group(signal.SIGKILL)
+            return False
+
+    def _kill(self) -> bool:
         # First stop all of them: what is stopped cannot fork, so that the list becomes complete.
         stopped: dict[int, int] = {}
         self._to_group(signal.SIGSTOP)
@@ -207,7 +237,7 @@ def send(pid: int, parent: int, number: signal.Signals) -> None:
     """Send a signal to `pid` if it still is the child of `parent`; else it is met again elsewhere in the next round."""
     try:
         descriptor = os.pidfd_open(pid)
-    except OSError:
+    except ProcessLookupError:
         return
     try:
         if is_child(pid, parent):
@@ -221,7 +251,7 @@ def is_child(pid: int, parent: int) -> bool:
     """Whether `pid` is alive and a child of `parent`."""
     try:
         data = _read(f"/proc/{pid}/stat", 4096)
-    except OSError:
+    except _NOT_TO_SEE:
         return False
     # The name of the program, in parentheses, may hold anything.
     state, ppid = data[data.rindex(b")") + 2 :].split(b" ", 2)[:2]
@@ -231,9 +261,9 @@ def is_child(pid: int, parent: int) -> bool:
 def children_of(pid: int) -> list[int]:
     """The children of all threads of a process; empty if it has ended."""
     found: list[int] = []
-    with suppress(OSError):
+    with suppress(*_NOT_TO_SEE):
         for task in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError):
+            with suppress(*_NOT_TO_SEE):
                 found += [int(child) for child in _read(f"/proc/{pid}/task/{task}/children").split()]
     return found
 
@@ -243,12 +273,17 @@ def mark_of(pid: int) -> bytes | None:
     prefix = MARK.encode() + b"="
     try:
         data = _read(f"/proc/{pid}/environ", MAX_ENVIRON_BYTES)
-    except OSError:
+    except _NOT_TO_SEE:
         return None
     for entry in data.split(b"\0"):
         if entry.startswith(prefix):
             return entry.removeprefix(prefix)
     return None
+
+
+def _children_file(pid: int) -> str:
+    """The children of the first thread; orphans go there."""
+    return f"/proc/self/task/{pid}/children"
 
 
 def _group_of(pid: int) -> int:

@@ -57,7 +57,10 @@ def choose() -> Trees:
     """What this system has."""
     # Late, because either module may fail to load on the other's system.
     if sys.platform == "linux":
-        from hooksd.process.tree_linux import LinuxTrees as Chosen
-    else:
-        from hooksd.process.tree_posix import PosixTrees as Chosen
-    return Chosen()
+        from hooksd.process import tree_linux
+
+        if tree_linux.is_possible():
+            return tree_linux.LinuxTrees()
+    from hooksd.process import tree_posix
+
+    return tree_posix.PosixTrees()
