@@ -31,7 +31,7 @@ from hooksd.model.reply import MAX_DETAIL_BYTES, Reply
 from hooksd.model.report import HandlerReport, Status
 
 
-__all__ = ["Fold", "Planned", "Step", "Verdict", "is_listed"]
+__all__ = ["Fold", "Planned", "Step", "Verdict"]
 
 
 class Planned(Protocol):
@@ -107,11 +107,6 @@ _STATUS = {
 _RANK = {Decision.NONE: 0, Decision.ALLOW: 1, Decision.ASK: 2, Decision.BLOCK: 3}
 
 
-def is_listed(planned: Planned, event: Event) -> bool:
-    """Whether a hook takes part: one that did not load does only where it is guarded (protocol section 2.3)."""
-    return planned.hook.load_problem is None or _is_guarded(planned, event)
-
-
 class Fold(Generic[P]):
     """One pass over a plan.
 
@@ -155,7 +150,7 @@ class Fold(Generic[P]):
 
         Args:
             event: The event as the caller sent it.
-            plan: The matching hooks in run order, blocking ones first.
+            plan: The matching hooks in run order, blocking ones first; one that did not load is there only if guarded.
             accepts: What the caller can carry out.
             missing: Guards whose pattern no hook answers to, and that block then.
             claim: Counts one forced continuation and tells the state; one that is `exhausted` is not carried out.
@@ -163,7 +158,7 @@ class Fold(Generic[P]):
         """
         self.arguments = None
         self._event = event
-        self._plan = [planned for planned in plan if is_listed(planned, event)]
+        self._plan = plan
         self._position = 0
         self._accepts = accepts
         self._claim = claim
@@ -199,6 +194,10 @@ class Fold(Generic[P]):
     def refuse(self, kind: ProblemKind, message: str, hint: str | None = None) -> None:
         """Nothing further runs, and on a gate that is a block, whatever the hooks' own rules say."""
         self._bar = _Bar(kind=kind, message=message, hint=hint, everyone=True)
+
+    def tell(self, kind: ProblemKind, message: str, hint: str | None = None) -> None:
+        """Add a problem that belongs to no hook; it decides nothing."""
+        self._problems.append(DispatchProblem(kind=kind, message=message, hint=hint))
 
     def add(self, planned: P, reply: Reply) -> Verdict:
         """Take in what a hook said, and say what its report tells."""
@@ -248,6 +247,11 @@ class Fold(Generic[P]):
             problems=tuple(self._problems),
         )
 
+    @property
+    def problems(self) -> tuple[DispatchProblem, ...]:
+        """What belongs to no hook of the plan, such as guards whose hook is missing."""
+        return tuple(self._problems)
+
     # ------------------------------------------------------------------------------------------------------------------
     # Before a run
 
@@ -277,7 +281,7 @@ class Fold(Generic[P]):
         hint = "correct the pattern of this [[guard]] in hooksd.toml, or see why the hook is gone with `hooksd explain`"
         kind = ProblemKind.NO_SUCH_HOOK
         self._problems.append(DispatchProblem(kind=kind, message=message, hint=hint, hook=guard.hooks))
-        if not self._event.gate or self._decision is Decision.BLOCK or self._ended is not None:
+        if not self._event.gate or self._ended is not None:
             return
         notes: list[HookProblem] = []
         if self._can_block(notes):

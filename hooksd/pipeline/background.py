@@ -7,8 +7,9 @@ foreground dispatch) or to the daemon (everything else, which therefore survives
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from enum import Enum, auto
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,7 @@ from hooksd.model.errors import ProtocolError
 from hooksd.model.events import Event, EventName
 
 
-__all__ = ["DrainSpan", "Drained", "Kind", "Tasks", "Work", "drain", "span_of"]
+__all__ = ["DrainSpan", "Drained", "Kind", "Work", "drain", "span_of"]
 
 
 class Kind(Enum):
@@ -64,17 +65,18 @@ class Work:
     Attributes:
         kind: What a drain does with it.
         span: Which drain it belongs to.
-        task: What carries it out.
+        task: What carries it out; set by `Executions.begin`.
         ids: Its invocations that have not ended, in order.
         cut: Set by `cut_off`: what its caller must be told instead of an answer.
     """
 
     __slots__ = ("_done", "cut", "ids", "kind", "span", "task")
 
-    def __init__(self, kind: Kind, span: DrainSpan, task: asyncio.Task[object]) -> None:
+    task: asyncio.Task[Any]
+
+    def __init__(self, kind: Kind, span: DrainSpan) -> None:
         self.kind = kind
         self.span = span
-        self.task = task
         self.ids: dict[str, None] = {}
         self.cut: ProtocolError | None = None
         self._done: asyncio.Future[None] | None = None
@@ -132,19 +134,3 @@ async def drain(works: Iterable[Work], grace_s: float | None, error: ProtocolErr
 async def _ended(works: list[Work], timeout_s: float | None) -> None:
     if works:
         await asyncio.wait([work.when_done() for work in works], timeout=timeout_s)
-
-
-class Tasks:
-    """The daemon's own tasks: a strong reference to each until it has ended."""
-
-    __slots__ = ("_tasks",)
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[object]] = set()
-
-    def start(self, coroutine: Coroutine[object, object, object]) -> asyncio.Task[object]:
-        """Run a coroutine that handles its own failures."""
-        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task

@@ -29,22 +29,19 @@ class Continuations:
         """How many continuations of the present turn were carried out."""
         return self._counts.get(subagent, 0)
 
+    def is_continued(self, event: Event) -> bool:
+        """Whether a `turn.finish` comes after a continuation that was carried out in the same turn."""
+        return self.count(event.subagent) > 0 and not _begins_turn(event)
+
     def observe(self, event: Event) -> None:
         """Begin a new turn where the event says so (design.md, table, last row). Must see every event."""
-        if event.name is EventName.PROMPT_SUBMIT:
-            if event.agent not in _RESET_BY_PROMPT:
-                return
-            if event.subagent:
-                self._counts.pop(event.subagent, None)
-            else:
-                # The subagents of the last turn are over with it.
-                self._counts.clear()
-        elif (
-            event.name is EventName.TURN_FINISH
-            and not event.continued
-            and event.agent not in _RESET_BY_PROMPT
-        ):
+        if not _begins_turn(event):
+            return
+        if event.subagent or event.name is EventName.TURN_FINISH:
             self._counts.pop(event.subagent, None)
+        else:
+            # The subagents of the last turn are over with it.
+            self._counts.clear()
 
     def claim(self, subagent: str, limit: int) -> Continuation:
         """Count one more continuation if the limit allows it; `exhausted` says that it must not be carried out.
@@ -59,3 +56,9 @@ class Continuations:
         if len(self._counts) > MAX_SUBAGENTS:
             self._counts.popitem(last=False)
         return Continuation(count=count + 1, limit=limit, exhausted=False)
+
+
+def _begins_turn(event: Event) -> bool:
+    if event.agent in _RESET_BY_PROMPT:
+        return event.name is EventName.PROMPT_SUBMIT
+    return event.name is EventName.TURN_FINISH and not event.continued

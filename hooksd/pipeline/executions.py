@@ -10,15 +10,17 @@ import asyncio
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from hooksd.config.settings import Limits
+from hooksd.config.settings import Settings
 from hooksd.config.snapshot import Snapshot
 from hooksd.dialects.base import Dialect
 from hooksd.model.decision import Capability
 from hooksd.model.errors import ProtocolError
+from hooksd.model.events import Event
 from hooksd.model.hooks import Hook
+from hooksd.model.outcome import Continuation
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level, Recorder
 from hooksd.pipeline.background import Drained, DrainSpan, Kind, Work, drain
@@ -42,7 +44,16 @@ DEFAULT_SESSION_GRACE_S = 5.0
 
 
 class SnapshotStore(Protocol):
-    """What executions need of the configuration."""
+    """What the pipeline needs of the configuration (`config.store.ConfigStore`)."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force now."""
+        ...
+
+    def current(self, workspace: str, programmatic: tuple[Hook, ...]) -> Snapshot:
+        """What is in force now, without a look at the sources."""
+        ...
 
     def try_open(self, workspace: str, programmatic: tuple[Hook, ...]) -> Snapshot | None:
         """The snapshot in force if nothing has to be read, after a look at every source."""
@@ -105,18 +116,22 @@ class Execution:
         self._continuations: Continuations | None = None
         self.update(params)
 
-    @property
-    def continuations(self) -> Continuations:
-        """The counters of its turns."""
-        # Most executions never see a forced continuation, and there may be ten thousand of them.
+    # Most executions never see a forced continuation, and there may be ten thousand of them.
+
+    def observe(self, event: Event) -> None:
+        """See an event that begins a new turn. Must be called once with every dispatched event."""
+        if self._continuations is not None:
+            self._continuations.observe(event)
+
+    def is_continued(self, event: Event) -> bool:
+        """Whether the agent goes on because of a Stop hook, by our own count."""
+        return self._continuations is not None and self._continuations.is_continued(event)
+
+    def claim(self, event: Event, limit: int) -> Continuation:
+        """Count a forced continuation; see `Continuations.claim`."""
         if self._continuations is None:
             self._continuations = Continuations()
-        return self._continuations
-
-    @property
-    def has_continued(self) -> bool:
-        """Whether a continuation was ever forced."""
-        return self._continuations is not None
+        return self._continuations.claim(event.subagent, limit)
 
     def update(self, params: ExecutionOpenParams) -> None:
         """Take over what a further open of the same execution says; what it leaves out stays."""
@@ -146,7 +161,6 @@ class Executions:
         store: Where snapshots come from.
         dialects: Every dialect by name.
         record: Takes the records.
-        limits: The limits that are in force now.
         programmatic: The hooks of connected clients now.
     """
 
@@ -156,13 +170,11 @@ class Executions:
         store: SnapshotStore,
         dialects: Mapping[str, Dialect],
         record: Recorder,
-        limits: Callable[[], Limits],
         programmatic: Callable[[], tuple[Hook, ...]],
     ) -> None:
         self._store = store
         self._dialects = dialects
         self._record = record
-        self._limits = limits
         self._programmatic = programmatic
         self._open: dict[str, Execution] = {}
         self._idle: OrderedDict[str, Execution] = OrderedDict()
@@ -170,6 +182,8 @@ class Executions:
         self._bound: dict[object, dict[str, Execution]] = {}
         """Those that must not outlive a connection, by it."""
         self._expiry: asyncio.TimerHandle | None = None
+        self.works: set[Work] = set()
+        """What is in progress, of all executions."""
         self.draining = False
         """Set once the daemon shuts down: nothing is opened any more."""
 
@@ -259,7 +273,7 @@ class Executions:
                 del self._bound[execution.owner]
 
     def _make_room(self) -> None:
-        limit = self._limits().max_executions
+        limit = self._store.settings.limits.max_executions
         while len(self._open) >= limit:
             if not self._idle:
                 raise protocol_error(
@@ -317,17 +331,27 @@ class Executions:
             )
         )
 
-    def begin(self, execution: Execution, work: Work) -> None:
-        """Something is in progress for an execution: it is not idle until `end`."""
+    def begin(self, execution: Execution, work: Work, task: asyncio.Task[Any]) -> None:
+        """Something is in progress for an execution: it is not idle until `end`. `task` carries it out."""
+        work.task = task
         if execution.works is None:
             execution.works = set()
         execution.works.add(work)
+        self.works.add(work)
         if self._open.get(execution.id) is execution:
             self._idle.pop(execution.id, None)
+
+    def start(self, execution: Execution, work: Work, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Let the daemon itself carry out a work: it survives the client, and is kept until it has ended."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        # Not in the coroutine: a task that is cancelled before its first step never gets there.
+        task.add_done_callback(lambda _: self.end(execution, work))
+        self.begin(execution, work, task)
 
     def end(self, execution: Execution, work: Work) -> None:
         """The counterpart of `begin`."""
         work.finish()
+        self.works.discard(work)
         if execution.works is not None:
             execution.works.discard(work)
             if execution.works:
@@ -422,13 +446,13 @@ class Executions:
         """See to it that the longest idle execution expires in time."""
         if self._expiry is None and self._idle and not self.draining:
             oldest = next(iter(self._idle.values()))
-            left_s = oldest.last_used + self._limits().execution_idle_s - time.monotonic()
+            left_s = oldest.last_used + self._store.settings.limits.execution_idle_s - time.monotonic()
             # A timer once a second at most, however many expire one after another.
             self._expiry = asyncio.get_running_loop().call_later(max(left_s, 1.0), self._expire)
 
     def _expire(self) -> None:
         self._expiry = None
-        idle_s = self._limits().execution_idle_s
+        idle_s = self._store.settings.limits.execution_idle_s
         until = time.monotonic() - idle_s
         while self._idle:
             oldest = next(iter(self._idle.values()))

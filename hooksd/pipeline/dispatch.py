@@ -1,0 +1,370 @@
+"""The pipeline as the server sees it: an event in, an outcome out.
+
+What each step means is decided elsewhere: which hooks there are by the snapshot, what comes next and what a reply does
+by `model.fold`, how a plan is gone through by `sequence.py`, how one hook is run by `invocation.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from functools import partial
+
+import msgspec
+
+from hooksd.config.plan import PlannedHook
+from hooksd.config.snapshot import Snapshot
+from hooksd.dialects.base import Caller, Dialect, PayloadRefused, Places
+from hooksd.model.errors import ProtocolError
+from hooksd.model.events import Event, EventName
+from hooksd.model.fold import Fold
+from hooksd.model.outcome import Outcome
+from hooksd.model.problems import ProblemKind
+from hooksd.model.records import Recorder
+from hooksd.pipeline.background import Kind, Work, span_of
+from hooksd.pipeline.executions import Execution, Executions, SnapshotStore, draining
+from hooksd.pipeline.invocation import Call, Invoker, ProcessRunner, new_invocation_id
+from hooksd.pipeline.programmatic import Registry
+from hooksd.pipeline.reports import Reporter, started
+from hooksd.pipeline.results import Results
+from hooksd.pipeline.sequence import NOBODY_WAITS, House, Pass
+from hooksd.pipeline.slots import Lane, Slots
+from hooksd.pipeline.trace import Trace
+from hooksd.protocol.errors import ErrorCode, protocol_error
+
+
+__all__ = ["DispatchOptions", "Pipeline"]
+
+
+class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dispatch may say besides the event; it holds for this event only.
+
+    Attributes:
+        timeout_s: Budget of the whole pipeline; when it is spent the rest does not run.
+        env: The caller's environment; None for the execution's. Never changed in place.
+        cwd: Absolute working directory of the hooks.
+        depth: How deep the caller is nested in hooks: its own `HOOKSD_DEPTH`, 0 for an agent.
+        traceparent: W3C trace context.
+    """
+
+    timeout_s: float | None = None
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    depth: int = 0
+    traceparent: str | None = None
+
+
+NO_OPTIONS = DispatchOptions()
+
+_UNUSABLE = "hooksd.toml is invalid and there is no last good version of it, so no hook runs"
+
+
+class Pipeline:
+    """Runs the hooks of events. Belongs to the loop's thread.
+
+    Args:
+        runner: Runs processes.
+        store: The configuration.
+        record: Takes the records.
+        dialects: Every dialect by name.
+        daemon_env: The daemon's environment, for hooks of executions without their own. Never changed in place.
+        daemon_cwd: The daemon's working directory.
+        socket_path: The socket that hooks are told of, None without one.
+
+    Attributes:
+        executions: The table of open executions.
+        registry: The programmatic hooks.
+        results: What recent invocations said.
+        slots: What hooks hold and wait for.
+    """
+
+    def __init__(
+        self,
+        *,
+        runner: ProcessRunner,
+        store: SnapshotStore,
+        record: Recorder,
+        dialects: Mapping[str, Dialect],
+        daemon_env: Mapping[str, str],
+        daemon_cwd: str,
+        socket_path: str | None,
+    ) -> None:
+        self._store = store
+        self._record = record
+        self._dialects = dialects
+        self._daemon_cwd = daemon_cwd
+        self._home = daemon_env.get("HOME", "") or os.path.expanduser("~")
+        self.registry = Registry(dialects)
+        self.results = Results(lambda: store.settings.limits.kept_results)
+        self.slots = Slots(store.settings.limits)
+        self.executions = Executions(
+            store=store, dialects=dialects, record=record, programmatic=lambda: self.registry.hooks
+        )
+        self._house = House(
+            dialects=dialects,
+            executions=self.executions,
+            invoker=Invoker(
+                runner=runner,
+                dialects=dialects,
+                registry=self.registry,
+                slots=self.slots,
+                daemon_env=daemon_env,
+                socket_path=socket_path,
+            ),
+            registry=self.registry,
+            results=self.results,
+        )
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Events
+
+    def prepare(
+        self,
+        execution: Execution,
+        event: str,
+        payload: Mapping[str, object],
+        *,
+        background: bool = False,
+        model: str | None = None,
+        profile: str | None = None,
+    ) -> Event:
+        """Make a checked event of what a caller sent.
+
+        Args:
+            execution: Whose event it is.
+            event: The agent's own name of it, or the dotted one.
+            payload: Its fields.
+            background: A tool completion in the background.
+            model: The session's model, for this event only.
+            profile: The agent's profile, for this event only.
+
+        Raises:
+            ProtocolError: -32015 for an unknown event, -32602 for a payload that does not fit.
+        """
+        dialect = self._dialects[execution.agent]
+        native = dialect.native_event(event)
+        if native is None:
+            raise protocol_error(
+                ErrorCode.UNKNOWN_EVENT,
+                f"{execution.agent} has no event {event[:200]!r}; it has: {', '.join(dialect.events)}",
+            )
+        caller = Caller(
+            session_id=execution.session_id,
+            workspace_path=execution.workspace_path,
+            model=execution.model if model is None else model,
+            profile=execution.profile if profile is None else profile,
+            timestamp=time.time(),
+        )
+        try:
+            made = dialect.event(native, payload, caller, background=background)
+        except PayloadRefused as refused:
+            raise payload_refused(native, refused) from None
+        if made.name is EventName.TURN_FINISH and not made.continued and execution.is_continued(made):
+            # The envelope's flag is the caller's or our own count (design.md, table, last row).
+            made = msgspec.structs.replace(made, continued=True)
+        return made
+
+    def dispatch_now(self, execution: Execution, event: Event) -> Outcome | None:
+        """The outcome of an event for which nothing is to be run; None if `dispatch` must be called."""
+        snapshot = self._snapshot(execution, event)
+        plan = snapshot.plan(event.agent, event.name)
+        if plan.select(event) or plan.missing or not snapshot.hooks_may_run or self.executions.draining:
+            return None
+        execution.observe(event)
+        return Outcome(event=event.native, revision=snapshot.revision)
+
+    async def dispatch(
+        self, execution: Execution, event: Event, options: DispatchOptions = NO_OPTIONS
+    ) -> Outcome:
+        """Run the pipeline of an event.
+
+        Cancelling it ends its hooks and decides nothing.
+
+        Raises:
+            ProtocolError: -32011 or -32002 when a close or the shutdown cut it off; -32002 while shutting down; -32013
+                for a gate while no hook may run; -32602 for a bad `traceparent`.
+        """
+        snapshot = self._snapshot(execution, event)
+        if event.name is EventName.NOTIFICATION:
+            hooks, ids = self._deliver(execution, event, options, snapshot)
+            handlers = tuple(map(started, hooks, ids))
+            return Outcome(event=event.native, revision=snapshot.revision, handlers=handlers)
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a dispatch must run in a task")
+        hooks = self._select(snapshot, event)
+        lane = Lane.GATE if event.gate else Lane.BACKGROUND
+        sequence = self._pass(execution, event, options, snapshot, hooks, lane)
+        execution.observe(event)
+        work = Work(Kind.GATE if event.gate else Kind.OBSERVER, span_of(event))
+        self.executions.begin(execution, work, task)
+        try:
+            return await sequence.run(work, snapshot.revision)
+        except asyncio.CancelledError:
+            # Who cut it off cancelled the task once; any further cancellation is the caller's own and goes on.
+            if work.cut is not None and task.uncancel() == 0:
+                raise work.cut from None
+            raise
+        finally:
+            self.executions.end(execution, work)
+
+    def notify(
+        self, execution: Execution, event: Event, options: DispatchOptions = NO_OPTIONS
+    ) -> tuple[str, ...]:
+        """Start the hooks of an observer event and give their invocation ids; nobody waits for them.
+
+        Raises:
+            ProtocolError: -32602 for a gate or a bad `traceparent`, -32002 while shutting down.
+        """
+        if event.gate:
+            raise protocol_error(
+                ErrorCode.INVALID_PARAMS,
+                f"{event.native} is a gate, whose outcome must be awaited; use hook/dispatch",
+                kind="gate",
+            )
+        return self._deliver(execution, event, options, self._snapshot(execution, event))[1]
+
+    def _snapshot(self, execution: Execution, event: Event) -> Snapshot:
+        """What decides: the execution's snapshot, for two kinds of events what is in force now (design rule 3)."""
+        if event.background or event.name is EventName.NOTIFICATION:
+            return self._store.current(execution.workspace_path, self.registry.hooks)
+        return execution.snapshot
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Passes
+
+    def _deliver(
+        self, execution: Execution, event: Event, options: DispatchOptions, snapshot: Snapshot
+    ) -> tuple[tuple[PlannedHook, ...], tuple[str, ...]]:
+        """Start a pass that nobody waits for: the hooks one after another, deliveries beside each other."""
+        hooks = self._select(snapshot, event)
+        ids = tuple(new_invocation_id() for _ in hooks)
+        sequence = self._pass(execution, event, options, snapshot, hooks, Lane.BACKGROUND, ids)
+        work = Work(Kind.DELIVERY, span_of(event))
+        work.ids.update(dict.fromkeys(ids))
+        self.executions.start(execution, work, sequence.run(work, snapshot.revision))
+        return hooks, ids
+
+    def _select(self, snapshot: Snapshot, event: Event) -> tuple[PlannedHook, ...]:
+        """The hooks that an event has.
+
+        Raises:
+            ProtocolError: -32002 while shutting down; -32013 for a gate while no hook may run.
+        """
+        if self.executions.draining:
+            raise draining()
+        if not snapshot.hooks_may_run:
+            if event.gate:
+                raise protocol_error(ErrorCode.CONFIG_INVALID, _UNUSABLE, problems=snapshot.problems)
+            return ()
+        selected = snapshot.plan(event.agent, event.name).select(event)
+        return tuple(planned for planned in selected if self.registry.stands(planned.hook))
+
+    def _pass(
+        self,
+        execution: Execution,
+        event: Event,
+        options: DispatchOptions,
+        snapshot: Snapshot,
+        hooks: tuple[PlannedHook, ...],
+        lane: Lane,
+        ids: tuple[str, ...] = (),
+    ) -> Pass:
+        settings = snapshot.settings
+        self.slots.limits = self._store.settings.limits
+        trace = _trace(options.traceparent)
+        fold = Fold(
+            event,
+            hooks,
+            accepts=execution.accepts - NOBODY_WAITS if ids else execution.accepts,
+            missing=snapshot.plan(event.agent, event.name).missing,
+            claim=partial(execution.claim, event, settings.limits.stop_continuations),
+        )
+        if not snapshot.hooks_may_run:
+            fold.tell(ProblemKind.NOT_LOADED, _UNUSABLE, "`hooksd validate` shows what is wrong")
+        if options.depth > settings.limits.max_depth:
+            fold.refuse(
+                ProblemKind.TOO_DEEP,
+                f"hooks that dispatch events are nested {options.depth} deep; "
+                f"the limit is {settings.limits.max_depth} (limits.max_depth)",
+                "see whether a hook triggers itself",
+            )
+        place = {
+            "execution_id": execution.id,
+            "session_id": execution.session_id,
+            "agent": execution.agent,
+            "hook_event": event.native,
+            "revision": snapshot.revision,
+            "trace_id": trace.trace_id,
+        }
+        reporter = Reporter(self._record, place, reasons=settings.log.reasons)
+        call = self._call(execution, options, snapshot, lane, trace)
+        return Pass(self._house, execution, event, call, fold, reporter, ids)
+
+    def _call(
+        self, execution: Execution, options: DispatchOptions, snapshot: Snapshot, lane: Lane, trace: Trace
+    ) -> Call:
+        env = execution.env if options.env is None else options.env
+        work_area = snapshot.settings.daemon.work_area
+        return Call(
+            execution_id=execution.id,
+            settings=snapshot.settings,
+            env=env,
+            places=Places(
+                cwd=options.cwd,
+                workspace=execution.workspace_path,
+                work_area=self._home + work_area[1:] if work_area.startswith("~") else work_area,
+                daemon_cwd=self._daemon_cwd,
+                home=self._home,
+            ),
+            depth=options.depth,
+            trace=trace,
+            lane=lane,
+            deadline=None if options.timeout_s is None else time.monotonic() + options.timeout_s,
+            budget_s=options.timeout_s or 0.0,
+        )
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # The end
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing new, wait for what is in progress, then cut off the rest. Returns when nothing is in progress.
+
+        Args:
+            grace_s: Longest wait. Dispatches that are cut off answer -32002.
+        """
+        self.executions.stop()
+        works = list(self.executions.works)
+        if works:
+            await asyncio.wait([work.when_done() for work in works], timeout=grace_s)
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """As `drain` without a wait."""
+        self.executions.stop()
+        while self.executions.works:
+            works = list(self.executions.works)
+            for work in works:
+                work.cut_off(draining())
+            await asyncio.wait([work.when_done() for work in works])
+
+
+def payload_refused(native: str, refused: PayloadRefused) -> ProtocolError:
+    """The error for a payload that does not fit its event."""
+    return protocol_error(
+        ErrorCode.INVALID_PARAMS,
+        f"the payload does not fit {native}: {refused}",
+        kind="payload",
+        problems=refused.problems,
+    )
+
+
+def _trace(given: str | None) -> Trace:
+    if given is None:
+        return Trace.new()
+    try:
+        return Trace.parse(given)
+    except ValueError as error:
+        raise protocol_error(ErrorCode.INVALID_PARAMS, f"`traceparent` is not valid: {error}") from None

@@ -1,0 +1,289 @@
+"""One run of one hook: from holding a slot to the reply, through a process or a connected client.
+
+What the reply does to the dispatch is the fold's business; what is told about the run, that of `reports.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from hooksd.config.plan import PlannedHook
+from hooksd.config.settings import EnvSettings, Settings
+from hooksd.dialects.base import Dialect, HookInput, PayloadRefused, Places
+from hooksd.model.events import Event
+from hooksd.model.hooks import Contract, Hook, Script
+from hooksd.model.problems import HookProblem, ProblemKind
+from hooksd.model.reply import Reply
+from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
+from hooksd.pipeline.programmatic import Registry
+from hooksd.pipeline.slots import Busy, Lane, Slots
+from hooksd.pipeline.trace import Trace
+from hooksd.process.environment import EnvironmentRules, Marks, hook_environment
+from hooksd.process.runtimes import Resolved, resolve
+
+
+__all__ = ["Call", "Invocation", "Invoker", "ProcessRunner", "new_invocation_id"]
+
+_MAX_RULES = 8
+"""Compiled `[env]` tables kept: one for each version of the settings that some open execution has."""
+
+
+class ProcessRunner(Protocol):
+    """What the pipeline needs of the process room."""
+
+    async def run(self, spawn: Spawn) -> ProcessResult:
+        """Run a process to its result. Cancelling it ends the whole tree in the background and raises at once."""
+        ...
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """What all invocations of one dispatch share.
+
+    Attributes:
+        execution_id: Goes into `HOOKSD_EXECUTION_ID`.
+        settings: Those of the snapshot that decides.
+        env: The caller's environment; None for the daemon's own.
+        places: Directories that a working directory is chosen from.
+        depth: How deep the dispatch is nested, 0 for an agent's own.
+        trace: Goes into `TRACEPARENT`.
+        lane: Which slots its hooks take.
+        deadline: When its budget is spent, on the clock of `time.monotonic`; None without one.
+        budget_s: What that budget was.
+    """
+
+    execution_id: str
+    settings: Settings
+    env: Mapping[str, str] | None
+    places: Places
+    depth: int
+    trace: Trace
+    lane: Lane
+    deadline: float | None = None
+    budget_s: float = 0.0
+
+    def left_s(self) -> float | None:
+        """What is left of the budget; never negative, None without one."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+
+class Invocation:
+    """One run as far as it has come. Filled in by `Invoker.run`; whole once that has returned.
+
+    Attributes:
+        id: Its name, and the mark of its descendants.
+        planned: The hook.
+        event: What it is told, with the arguments as earlier hooks left them.
+        queued_s: How long it waited for a slot.
+        duration_s: From holding the slot to the reply.
+        cwd: Its working directory, "" while not chosen.
+        command: The command line that ran or was tried first.
+        environment: The names of its variables.
+        input_bytes: The size of what it was sent.
+        result: What its process did; None for a programmatic hook, or one that never got so far.
+        reply: What it said.
+    """
+
+    __slots__ = (
+        "command",
+        "cwd",
+        "duration_s",
+        "environment",
+        "event",
+        "id",
+        "input_bytes",
+        "planned",
+        "queued_s",
+        "reply",
+        "result",
+    )
+
+    def __init__(self, invocation_id: str, planned: PlannedHook, event: Event) -> None:
+        self.id = invocation_id
+        self.planned = planned
+        self.event = event
+        self.queued_s = 0.0
+        self.duration_s = 0.0
+        self.cwd = ""
+        self.command: tuple[str, ...] = ()
+        self.environment: tuple[str, ...] = ()
+        self.input_bytes = 0
+        self.result: ProcessResult | None = None
+        self.reply = Reply()
+
+
+def new_invocation_id() -> str:
+    """A name that cannot be guessed and is never given twice."""
+    return f"inv-{os.urandom(12).hex()}"
+
+
+class Invoker:
+    """Runs hooks.
+
+    Args:
+        runner: Runs processes.
+        dialects: Every dialect by name.
+        registry: Calls programmatic hooks.
+        slots: What a hook must hold to run.
+        daemon_env: The daemon's own environment, taken where a caller gives none. Never changed in place.
+        socket_path: Goes into `HOOKSD_SOCKET`.
+    """
+
+    def __init__(
+        self,
+        *,
+        runner: ProcessRunner,
+        dialects: Mapping[str, Dialect],
+        registry: Registry,
+        slots: Slots,
+        daemon_env: Mapping[str, str],
+        socket_path: str | None,
+    ) -> None:
+        self._runner = runner
+        self._dialects = dialects
+        self._registry = registry
+        self._slots = slots
+        self._daemon_env = daemon_env
+        self._socket_path = socket_path
+        self._rules: dict[int, tuple[EnvSettings, EnvironmentRules]] = {}
+
+    async def run(self, call: Call, invocation: Invocation) -> Reply:
+        """Run a hook and fill in its invocation; every failure is a reply.
+
+        Its own deadline starts when it holds its slot, and covers everything up to the reply (protocol section 5).
+        Cancelling it ends the process and everything it started.
+        """
+        planned = invocation.planned
+        serial = planned.hook.name if planned.serial else None
+        asked_at = time.monotonic()
+        permit = self._slots.acquire_now(call.lane, call.depth, serial)
+        if permit is None:
+            got = await self._slots.acquire(call.lane, call.depth, serial, budget_s=call.left_s())
+            invocation.queued_s = time.monotonic() - asked_at
+            if isinstance(got, Busy):
+                hint = "raise the limit in hooksd.toml, or let hooks end sooner"
+                failure = HookProblem(kind=ProblemKind.BUSY, message=got.message, hint=hint)
+                invocation.reply = Reply(failure=failure)
+                return invocation.reply
+            permit = got
+        began_at = time.monotonic()
+        try:
+            reply = await self._run(call, invocation, began_at)
+        except PayloadRefused as refused:
+            # The dispatch was checked; what is left is an event that no envelope can hold, such as one nested too deeply.
+            message = f"the event cannot be told to this hook: {refused}"
+            reply = Reply(failure=HookProblem(kind=ProblemKind.LAUNCH, message=message))
+        finally:
+            invocation.duration_s = time.monotonic() - began_at
+            self._slots.release(permit)
+        invocation.reply = _told_of_budget(reply, call, planned.hook)
+        return invocation.reply
+
+    async def _run(self, call: Call, invocation: Invocation, now: float) -> Reply:
+        hook, event = invocation.planned.hook, invocation.event
+        deadline = None if hook.timeout_s is None else now + hook.timeout_s
+        if call.deadline is not None and (deadline is None or call.deadline < deadline):
+            deadline = call.deadline
+        dialect = self._dialects[hook.dialect]
+        cwd = invocation.cwd = dialect.working_directory(event, hook, call.places)
+        if hook.contract is Contract.PROGRAMMATIC:
+            return await self._registry.invoke(hook, event, cwd, deadline or now)
+        resolved, given, env = self.prepare(call, invocation)
+        if isinstance(resolved, LaunchFailure):
+            invocation.result = ProcessResult(launch_failure=resolved)
+        else:
+            limits = call.settings.limits
+            chrys = hook.contract is Contract.CHRYS
+            kept_bytes = limits.chrys_output_bytes if chrys else limits.bamboo_output_bytes
+            invocation.result = await self._runner.run(
+                Spawn(
+                    candidates=resolved.candidates,
+                    cwd=cwd,
+                    env=env,
+                    stdin=given.stdin,
+                    stdout_limit_bytes=kept_bytes,
+                    stderr_limit_bytes=kept_bytes,
+                    deadline=deadline,
+                    kill_grace_s=limits.kill_grace_ms / 1000,
+                    mark=invocation.id,
+                    keep_tail=chrys,
+                )
+            )
+            invocation.command = invocation.result.argv or resolved.candidates[0]
+        return dialect.interpret(invocation.result, event, hook)
+
+    def prepare(
+        self, call: Call, invocation: Invocation
+    ) -> tuple[Resolved | LaunchFailure, HookInput, dict[str, str]]:
+        """What would be started: command lines, input, environment. Reads the disk, starts nothing."""
+        hook, event = invocation.planned.hook, invocation.event
+        dialect = self._dialects[hook.dialect]
+        cwd = invocation.cwd = invocation.cwd or dialect.working_directory(event, hook, call.places)
+        handler = hook.handler
+        if handler is None:
+            raise TypeError(f"{hook.name} did not load; it has nothing to run")
+        shell = call.settings.shell.command
+        if isinstance(handler, Script):
+            # The contract's variables name the script's path, and finding that needs the environment's PATH.
+            resolved = resolve(handler, cwd=cwd, env=self._environment(call, invocation, ()), shell=shell)
+            script_path = resolved.script_path if isinstance(resolved, Resolved) else None
+            given = dialect.input(event, hook, cwd, script_path=script_path)
+            env = self._environment(call, invocation, given.env)
+        else:
+            given = dialect.input(event, hook, cwd, script_path=None)
+            env = self._environment(call, invocation, given.env)
+            resolved = resolve(handler, cwd=cwd, env=env, shell=shell)
+        invocation.environment = tuple(env)
+        invocation.input_bytes = len(given.stdin or b"")
+        return resolved, given, env
+
+    def _environment(
+        self, call: Call, invocation: Invocation, contract: tuple[tuple[str, str], ...]
+    ) -> dict[str, str]:
+        hook = invocation.planned.hook
+        return hook_environment(
+            self._daemon_env if call.env is None else call.env,
+            daemon=call.env is None,
+            rules=self._rules_of(call.settings.env),
+            hook=hook.name,
+            contract=contract,
+            own=hook.env,
+            marks=Marks(
+                invocation_id=invocation.id,
+                execution_id=call.execution_id,
+                socket=self._socket_path,
+                depth=call.depth + 1,
+                traceparent=call.trace.traceparent,
+            ),
+        )
+
+    def _rules_of(self, settings: EnvSettings) -> EnvironmentRules:
+        # By identity, since the table holds a mapping and cannot be hashed; it is kept, so its id stays its own.
+        found = self._rules.get(id(settings))
+        if found is None:
+            if len(self._rules) >= _MAX_RULES:
+                del self._rules[next(iter(self._rules))]
+            found = settings, EnvironmentRules(settings.deny, settings.allow_for)
+            self._rules[id(settings)] = found
+        return found[1]
+
+
+def _told_of_budget(reply: Reply, call: Call, hook: Hook) -> Reply:
+    """Say so when it was not the hook's own time that ran out."""
+    failure = reply.failure
+    if failure is None or failure.kind is not ProblemKind.TIMEOUT or call.deadline is None:
+        return reply
+    if time.monotonic() < call.deadline:
+        return reply
+    return msgspec.structs.replace(
+        reply,
+        failure=msgspec.structs.replace(
+            failure,
+            message=f"the budget of the dispatch ({call.budget_s:g} s) was spent while it ran",
+            hint="give the dispatch a longer `timeout_ms`, or make the hook faster",
+        ),
+    )

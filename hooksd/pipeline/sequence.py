@@ -1,0 +1,189 @@
+"""One pass over the plan of one event: hooks one after another, the fold deciding, every one told of.
+
+The fold says what comes next and what a reply does; the pass carries it out, keeps the budget, chains changed
+arguments, starts background hooks, and writes reports and records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from hooksd.config.plan import PlannedHook
+from hooksd.dialects.base import Dialect
+from hooksd.model.decision import Capability
+from hooksd.model.events import Event
+from hooksd.model.fold import Fold, Step, Verdict
+from hooksd.model.hooks import Mode
+from hooksd.model.outcome import Outcome
+from hooksd.model.problems import HookProblem, ProblemKind
+from hooksd.model.records import Level
+from hooksd.model.report import HandlerReport, Status
+from hooksd.pipeline.background import Kind, Work, span_of
+from hooksd.pipeline.executions import Execution, Executions
+from hooksd.pipeline.invocation import Call, Invocation, Invoker, new_invocation_id
+from hooksd.pipeline.programmatic import Registry
+from hooksd.pipeline.reports import Reporter, report_of, started, without_run
+from hooksd.pipeline.results import Results
+from hooksd.pipeline.slots import Lane
+
+
+__all__ = ["NOBODY_WAITS", "House", "Pass"]
+
+NOBODY_WAITS = frozenset({Capability.CONTEXTS, Capability.REMINDERS})
+"""What is lost, and said to be lost, of a hook whose answer nobody waits for."""
+
+_KINDS = {Mode.ASYNC: Kind.ASYNC, Mode.FIRE_AND_FORGET: Kind.FORGOTTEN, Mode.DETACHED: Kind.FORGOTTEN}
+
+
+class House(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of the pipeline that every pass uses."""
+
+    dialects: Mapping[str, Dialect]
+    executions: Executions
+    invoker: Invoker
+    registry: Registry
+    results: Results
+
+
+class Pass:
+    """One pass. Belongs to the loop's thread.
+
+    Args:
+        house: The parts it uses.
+        execution: Whose event it is.
+        event: The event as the caller sent it.
+        call: What its invocations share.
+        fold: The rules, over the same event and hooks.
+        reporter: Writes its records.
+        ids: Invocation ids that were told already, for the hooks in order.
+    """
+
+    def __init__(
+        self,
+        house: House,
+        execution: Execution,
+        event: Event,
+        call: Call,
+        fold: Fold[PlannedHook],
+        reporter: Reporter,
+        ids: Iterable[str] = (),
+    ) -> None:
+        self._house = house
+        self._execution = execution
+        self._event = event
+        self._call = call
+        self._fold = fold
+        self._reporter = reporter
+        self._ids = iter(ids)
+
+    async def run(self, work: Work, revision: int) -> Outcome:
+        """Carry it out; the outcome when all is done.
+
+        Cancelling it ends the hook that runs; the records then say so of it and of all that come after it.
+        """
+        for problem in self._fold.problems:
+            self._reporter.missing(problem)
+        reports: list[HandlerReport] = []
+        while (step := self._next()) is not None:
+            planned = step.planned
+            invocation_id = next(self._ids, None) or new_invocation_id()
+            if step.verdict is not None:
+                reports.append(self._without_run(step.planned, step.verdict))
+                work.ids.pop(invocation_id, None)
+            elif not self._takes_part(planned):
+                work.ids.pop(invocation_id, None)
+            elif planned.hook.mode is not Mode.BLOCKING:
+                work.ids.pop(invocation_id, None)
+                self._start_background(planned, invocation_id)
+                reports.append(started(planned, invocation_id))
+            else:
+                work.ids[invocation_id] = None
+                try:
+                    reports.append(await self.run_one(planned, invocation_id))
+                except asyncio.CancelledError:
+                    self._cancel_rest()
+                    raise
+                del work.ids[invocation_id]
+        return self._fold.outcome(reports, revision)
+
+    def _next(self) -> Step[PlannedHook] | None:
+        deadline = self._call.deadline
+        if deadline is not None and time.monotonic() >= deadline:
+            self._fold.expire(
+                f"the budget of the dispatch ({self._call.budget_s:g} s) was spent before it ran"
+            )
+        return self._fold.next()
+
+    def _takes_part(self, planned: PlannedHook) -> bool:
+        """What can only be said now: a client may have taken its hook out, earlier hooks may have changed the arguments."""
+        return self._house.registry.stands(planned.hook) and planned.matches(self._event).matched
+
+    async def run_one(self, planned: PlannedHook, invocation_id: str) -> HandlerReport:
+        """Run one hook, take its reply in, and tell of it."""
+        invocation = Invocation(invocation_id, planned, self._event)
+        self._reporter.started(planned.hook, invocation_id)
+        try:
+            reply = await self._house.invoker.run(self._call, invocation)
+        except asyncio.CancelledError:
+            self._finished(invocation, _cancelled())
+            raise
+        before = self._fold.arguments
+        verdict = self._fold.add(planned, reply)
+        changed = self._fold.arguments if self._fold.arguments is not before else None
+        if changed is not None:
+            self._event = self._house.dialects[self._event.agent].with_arguments(self._event, changed)
+        report = self._finished(invocation, verdict)
+        self._house.results.keep(invocation, report, verdict, changed)
+        return report
+
+    def _finished(self, invocation: Invocation, verdict: Verdict) -> HandlerReport:
+        report = report_of(invocation, verdict)
+        self._reporter.finished(report, verdict)
+        return report
+
+    def _without_run(self, planned: PlannedHook, verdict: Verdict) -> HandlerReport:
+        report = without_run(planned, verdict)
+        self._reporter.skipped(report, verdict)
+        return report
+
+    def _cancel_rest(self) -> None:
+        while (step := self._fold.next()) is not None:
+            self._without_run(step.planned, step.verdict or _cancelled(Status.SKIPPED))
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Background hooks
+
+    def _start_background(self, planned: PlannedHook, invocation_id: str) -> None:
+        work = Work(_KINDS[planned.hook.mode], span_of(self._event))
+        work.ids[invocation_id] = None
+        self._house.executions.start(
+            self._execution, work, self._alone(planned).run_one(planned, invocation_id)
+        )
+
+    def _alone(self, planned: PlannedHook) -> Pass:
+        """A pass over one hook that nobody waits for."""
+        event = msgspec.structs.replace(self._event, gate=False)
+        return Pass(
+            self._house,
+            self._execution,
+            event,
+            # The caller's budget is for its answer, which this hook does not hold up.
+            msgspec.structs.replace(self._call, lane=Lane.BACKGROUND, deadline=None),
+            Fold(event, (planned,), accepts=self._execution.accepts - NOBODY_WAITS),
+            self._reporter,
+        )
+
+
+def _cancelled(status: Status = Status.CANCELLED) -> Verdict:
+    message = (
+        "cancelled before it had answered"
+        if status is Status.CANCELLED
+        else "the dispatch was cancelled before it ran"
+    )
+    return Verdict(
+        status=status, problem=HookProblem(kind=ProblemKind.CANCELLED, message=message), level=Level.INFO
+    )
