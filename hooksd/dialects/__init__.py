@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hooksd.dialects.bamboo import BAMBOO
 from hooksd.dialects.base import Dialect
 
 
 __all__ = ["DIALECTS"]
 
-DIALECTS: Mapping[str, Dialect] = {}
+DIALECTS: Mapping[str, Dialect] = {BAMBOO.name: BAMBOO}
 """Every dialect by name."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+
+from hooksd.dialects.document_text import cut
 
 
 __all__ = [
@@ -25,7 +26,8 @@ __all__ = [
     "JsonFault",
     "JsonNode",
     "JsonSyntaxError",
-    "LineIndex",
+    "kind_of",
+    "show",
     "parse_json",
     "to_plain",
 ]
@@ -82,22 +84,6 @@ class JsonNode(msgspec.Struct, gc=False):
     offset: int
     key_offset: int
     duplicates: list[tuple[str, int]] | None = None
-
-
-class LineIndex:
-    """Turns offsets of one text into lines and columns, both counted from 1, columns in characters."""
-
-    def __init__(self, text: str) -> None:
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
-
-    def line(self, offset: int) -> int:
-        """The line that an offset is in."""
-        return bisect_right(self._starts, offset)
-
-    def place(self, offset: int) -> tuple[int, int]:
-        """The line and the column of an offset."""
-        line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
 
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -209,6 +195,36 @@ def to_plain(node: JsonNode) -> Any:
     if type(node.value) is list:
         return [to_plain(item) for item in node.value]
     return node.value
+
+
+def kind_of(node: JsonNode) -> str:
+    """What kind of value it is, as a message says it."""
+    match node.value:
+        case dict():
+            return "an object"
+        case list():
+            return "an array"
+        case str():
+            return "a string"
+        case bool():
+            return "a boolean"
+        case None:
+            return "null"
+        case _:
+            return "a number"
+
+
+def show(node: JsonNode) -> str:
+    """The value as a message may repeat it: short, arrays and objects only by their kind."""
+    match node.value:
+        case str(text):
+            return f'"{cut(text)}"'
+        case bool(flag):
+            return "true" if flag else "false"
+        case int() | float():
+            return cut(str(node.value))
+        case _:
+            return kind_of(node)
 
 
 def _skip_space(text: str, position: int) -> int:
