@@ -13,14 +13,14 @@ from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
-from hooksd_client import paths
 
 from hooksd import __version__
 from hooksd.model.errors import SocketUnusable
+from hooksd.service.directories import prepare_runtime_directory, prepare_state_directory
 from hooksd.service.lock import DaemonLock, LockInfo
 from hooksd.service.signals import SignalActions, Signals
-from hooksd.service.socket import bind, prepare_directory
-from hooksd.service.state_dir import prepare_state_directory
+from hooksd.service.socket import bind
+from hooksd_client import paths
 
 
 __all__ = ["ServeOptions", "serve"]
@@ -57,7 +57,7 @@ def serve(options: ServeOptions) -> int:
         raise SocketUnusable(error.path, error.reason) from error
     state_dir = os.path.abspath(options.state_dir) if options.state_dir else paths.state_dir(env)
     directory = os.path.dirname(socket_path)
-    prepare_directory(directory)
+    prepare_runtime_directory(directory)
     lock = DaemonLock.acquire(f"{directory}/daemon.lock")
     try:
         lock.write(LockInfo(pid=os.getpid(), version=__version__, socket=socket_path))

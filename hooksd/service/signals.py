@@ -39,12 +39,17 @@ class Signals:
     def __init__(self, loop: asyncio.AbstractEventLoop, actions: SignalActions) -> None:
         self._loop = loop
         self._actions = actions
+        self._is_ending = False
         self.received: signal.Signals | None = None
-        """The signal that began the end, if one did: it decides the exit status."""
+        """The first signal that asked for the end, if one did: it decides the exit status."""
         for number in self._ENDING:
             loop.add_signal_handler(number, self._end, number)
         loop.add_signal_handler(signal.SIGHUP, actions.reload)
         loop.add_signal_handler(signal.SIGUSR1, actions.reopen_log)
+
+    def ending(self) -> None:
+        """The end has begun without a signal: the first one is then the second word."""
+        self._is_ending = True
 
     def remove(self) -> None:
         """Take the handlers out again."""
@@ -54,6 +59,8 @@ class Signals:
     def _end(self, number: signal.Signals) -> None:
         if self.received is None:
             self.received = number
-            self._actions.drain(number)
-        else:
+        if self._is_ending:
             self._actions.stop_now(number)
+        else:
+            self._is_ending = True
+            self._actions.drain(number)

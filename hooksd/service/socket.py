@@ -12,10 +12,10 @@ import socket
 import stat
 import sys
 
-from hooksd.model.errors import SocketUnusable, UnsafePermissions
+from hooksd.model.errors import SocketUnusable
 
 
-__all__ = ["MAX_PATH_BYTES", "BoundSocket", "bind", "prepare_directory"]
+__all__ = ["MAX_PATH_BYTES", "BoundSocket", "bind"]
 
 MAX_PATH_BYTES = 107 if sys.platform == "linux" else 103
 """Longest path of a Unix socket: `sun_path` less its final zero."""
@@ -54,33 +54,6 @@ class BoundSocket:
                 os.unlink(self.path)
         except FileNotFoundError:
             pass  # somebody was quicker; it is gone, which is what was wanted
-
-
-def prepare_directory(path: str) -> None:
-    """Make sure that a directory is there and that only we can change it.
-
-    Raises:
-        UnsafePermissions: It is a symlink, not ours, or writable by others.
-        SocketUnusable: It cannot be made.
-    """
-    try:
-        os.makedirs(os.path.dirname(path) or "/", mode=0o755, exist_ok=True)
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise SocketUnusable(path, f"cannot make the directory: {error.strerror}") from error
-    try:
-        status = os.lstat(path)
-    except OSError as error:
-        raise SocketUnusable(path, f"cannot look at the directory: {error.strerror}") from error
-    if not stat.S_ISDIR(status.st_mode):
-        raise UnsafePermissions(path, "it must be a directory, and no symlink to one")
-    if status.st_uid != os.geteuid():
-        raise UnsafePermissions(path, f"it belongs to uid {status.st_uid}, not to us (uid {os.geteuid()})")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        mode = stat.S_IMODE(status.st_mode)
-        raise UnsafePermissions(path, f"others can write to it (mode {mode:04o}); run `chmod go-w {path}`")
 
 
 def bind(path: str) -> BoundSocket:
