@@ -26,7 +26,7 @@ from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import Document, Origin, SourceState
 
 
-__all__ = ["SETTINGS_DIALECT", "SETTINGS_SOURCE", "Assembler", "Base", "Places", "Project", "SourceFile"]
+__all__ = ["SETTINGS_DIALECT", "SETTINGS_SOURCE", "Assembler", "Base", "ConfigPlaces", "Project", "SourceFile"]
 
 SETTINGS_SOURCE = "hooksd.toml"
 """The name by which records and `config/write` know the settings file."""
@@ -37,7 +37,7 @@ SETTINGS_DIALECT = "hooksd"
 ReadText = Callable[[bytes, str], tuple[Document | None, tuple[ConfigProblem, ...]]]
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """Where this daemon looks for configuration, and where it keeps what it must remember.
 
     Attributes:
@@ -127,7 +127,7 @@ class Assembler:
     """
 
     def __init__(
-        self, places: Places, dialects: Mapping[str, Dialect], trust: TrustGate, last_good: LastGood
+        self, places: ConfigPlaces, dialects: Mapping[str, Dialect], trust: TrustGate, last_good: LastGood
     ) -> None:
         self._places = places
         self._dialects = dialects

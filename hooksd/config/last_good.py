@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from hooksd.config.files import MAX_FILE_BYTES
-from hooksd.config.write import replace_file
+from hooksd.config.replace import replace_file
 
 
 __all__ = ["MAX_COPIES", "InForce", "LastGood"]
@@ -125,8 +126,19 @@ class LastGood:
         self._write(name, msgspec.json.encode(in_force) + b"\n", "the revision in force")
 
     def save_guards(self, content: bytes) -> None:
-        """Keep what clients answer closed while no daemon can be reached (design rule 2)."""
-        self._write(os.path.join(self._state_dir, "guards.json"), content, "guards.json")
+        """Keep what clients answer closed while no daemon can be reached (design rule 2); nothing if it is kept already."""
+        name = os.path.join(self._state_dir, "guards.json")
+        try:
+            with open(name, "rb") as file:
+                if (
+                    file.read(MAX_FILE_BYTES) == content
+                    and stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+                ):
+                    return
+        except OSError:
+            # Whatever is wrong with the old one, the new one replaces it, or tells why it cannot.
+            pass
+        self._write(name, content, "the list of guarded events")
 
     def _file(self, path: str, dialect: str) -> str:
         return os.path.join(

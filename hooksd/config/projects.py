@@ -65,8 +65,15 @@ class Roots:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int] | None, str]] = {}
 
+    def remembered(self, workspace: str) -> str | None:
+        """As `root`, without a look where the workspace is known."""
+        known = self._known.get(workspace)
+        return self.root(workspace) if known is None else known[1]
+
     def root(self, workspace: str) -> str | None:
-        """The directory without symbolic links, which need not exist; None if there can be no such one."""
+        """The directory without symbolic links, which need not exist; None for "" and where there can be none."""
+        if not workspace:
+            return None
         try:
             status = os.stat(workspace)
             identity = (status.st_dev, status.st_ino)

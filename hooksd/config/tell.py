@@ -11,13 +11,24 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from hooksd.config.assemble import SETTINGS_SOURCE, Base, Project, SourceFile
 from hooksd.config.examine import Examined
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level
 from hooksd.model.sources import SourceState
 
 
-__all__ = ["MAX_TOLD_PROBLEMS", "Record", "file_records", "loaded_record", "note_record", "problems_record"]
+__all__ = [
+    "MAX_TOLD_PROBLEMS",
+    "Record",
+    "base_records",
+    "file_record",
+    "internal_record",
+    "loaded_record",
+    "note_record",
+    "problems_record",
+    "project_records",
+]
 
 MAX_TOLD_PROBLEMS: Final = 20
 """Problems in one record; a file full of them would otherwise make a record that nobody can read."""
@@ -31,45 +42,82 @@ class Record(NamedTuple):
     fields: dict[str, Any]
 
 
-def file_records(
-    source: str, before: Examined[Any] | None, after: Examined[Any], revision: int
+def loaded_record(base: Base, revision: int) -> Record:
+    """What is in force when the daemon starts."""
+    hooks = {report.name: report.hooks for report in base.layer.sources}
+    sources = [
+        {
+            "source": file.source.name,
+            "path": file.examined.path,
+            "state": file.examined.state.value,
+            "hooks": hooks.get(file.source.name, 0),
+        }
+        for file in base.files
+        if file.examined.state is not SourceState.MISSING
+    ]
+    settings = {"path": base.settings.path, "state": base.settings.state.value}
+    return Record(
+        Level.INFO, "config.loaded", {"revision": revision, "settings": settings, "sources": sources}
+    )
+
+
+def base_records(before: Base | None, after: Base, revision: int) -> Iterator[Record]:
+    """What to tell about the settings file and the managed and user sources.
+
+    Args:
+        before: What was seen of them; None when the daemon starts.
+        after: What is seen of them now.
+        revision: What is in force now.
+    """
+    if before is None:
+        for name, examined in _named(after.settings, after.files):
+            yield from file_record(name, None, examined, revision, starting=True)
+        return
+    yield from file_record(SETTINGS_SOURCE, before.settings, after.settings, revision)
+    yield from _file_records(before.files, after.files, revision)
+
+
+def project_records(before: Project | None, after: Project, revision: int) -> Iterator[Record]:
+    """The same about the sources of a workspace; one that is seen for the first time has not changed."""
+    if before is None:
+        for file in after.files:
+            yield from file_record(file.source.name, None, file.examined, revision, starting=True)
+    else:
+        yield from _file_records(before.files, after.files, revision)
+
+
+def file_record(
+    source: str, before: Examined[Any] | None, after: Examined[Any], revision: int, *, starting: bool = False
 ) -> Iterator[Record]:
-    """What to tell about one file.
+    """What to tell about one file: one record, or none.
 
     Args:
         source: The name of its source.
         before: What was seen of it; None if nothing was.
         after: What is seen of it now.
         revision: What is in force now.
+        starting: Nothing was known before, so that a good file is nothing new.
     """
     if after is before or not after.probes:
         return
-    first = before is None or not before.probes
     was = SourceState.MISSING if before is None else before.state
-    fields = {"source": source, "path": after.path, "revision": revision, "state": after.state.value}
-    if after.in_force is not None:
-        fields["content_digest"] = after.in_force.digest
-    same_problems = before is not None and before.problems == after.problems
+    same_problems = after.problems == (before.problems if before is not None else ())
+    fields: dict[str, Any] = {
+        "source": source,
+        "path": after.path,
+        "revision": revision,
+        "state": after.state.value,
+        **_told(after.problems),
+    }
     if after.state is SourceState.INVALID:
-        if not (was is SourceState.INVALID and same_problems):
-            fields["last_good"] = after.in_force is not None
-            yield Record(Level.ERROR, "config.invalid", fields | _told(after.problems))
-    elif not first and was is SourceState.INVALID and after.state is SourceState.LOADED:
-        yield Record(_level(after.problems), "config.recovered", fields | _told(after.problems))
-    elif not first and (was is not after.state or _digest(before) != _digest(after)):
-        yield Record(_level(after.problems), "config.changed", fields | _told(after.problems))
-    elif after.problems and not same_problems:
-        yield Record(Level.WARNING, "config.problem", fields | _told(after.problems))
-
-
-def loaded_record(files: Sequence[tuple[str, Examined[Any], int]], revision: int, digest: str) -> Record:
-    """What is in force when the daemon starts: name, state and number of hooks of each file that is there."""
-    sources = [
-        {"source": name, "path": examined.path, "state": examined.state.value, "hooks": hooks}
-        for name, examined, hooks in files
-        if examined.state is not SourceState.MISSING
-    ]
-    return Record(Level.INFO, "config.loaded", {"revision": revision, "digest": digest, "sources": sources})
+        if was is not SourceState.INVALID or not same_problems:
+            yield Record(Level.ERROR, "config.invalid", fields | {"last_good": after.in_force is not None})
+    elif was is SourceState.INVALID and after.state is SourceState.LOADED:
+        yield Record(_level(after.problems), "config.recovered", fields)
+    elif not starting and (was is not after.state or _digest(before) != _digest(after)):
+        yield Record(_level(after.problems), "config.changed", fields)
+    elif not same_problems and after.problems:
+        yield Record(_level(after.problems), "config.problem", fields)
 
 
 def problems_record(problems: Sequence[ConfigProblem], revision: int) -> Record:
@@ -79,8 +127,34 @@ def problems_record(problems: Sequence[ConfigProblem], revision: int) -> Record:
 
 def note_record(message: str, hint: str | None = None) -> Record:
     """Something around the configuration that does not work, such as a directory that cannot be watched."""
-    fields = {"message": message} | ({"hint": hint} if hint else {})
-    return Record(Level.WARNING, "config.problem", fields)
+    return Record(Level.WARNING, "config.problem", {"message": message} | ({"hint": hint} if hint else {}))
+
+
+def internal_record(error: Exception) -> Record:
+    """A fault of ours while reading the configuration: what is in force stays so."""
+    fields = {
+        "message": f"the configuration could not be read because of a fault of hooksd: {type(error).__name__}: {error}",
+        "hint": "what was in force stays in force; please report this",
+    }
+    return Record(Level.ERROR, "config.problem", fields)
+
+
+def _named(settings: Examined[Any], files: Sequence[SourceFile]) -> Iterator[tuple[str, Examined[Any]]]:
+    yield SETTINGS_SOURCE, settings
+    for file in files:
+        yield file.source.name, file.examined
+
+
+def _file_records(
+    before: Sequence[SourceFile], after: Sequence[SourceFile], revision: int
+) -> Iterator[Record]:
+    known = {file.source.name: file.examined for file in before}
+    for file in after:
+        yield from file_record(file.source.name, known.pop(file.source.name, None), file.examined, revision)
+    for name, examined in known.items():
+        if examined.in_force is not None:
+            fields = {"source": name, "path": examined.path, "revision": revision, "state": "removed"}
+            yield Record(Level.INFO, "config.changed", fields)
 
 
 def _digest(examined: Examined[Any] | None) -> str:

@@ -1,17 +1,23 @@
-"""Replacing a file so that every reader sees the old content or the new one, whatever happens meanwhile."""
+"""Replacing a configuration file: only the version that the writer saw, and only by a text that is good."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import stat
+from collections.abc import Mapping
+from typing import Any
 
+import msgspec
+
+from hooksd.config.check import check_text, has_errors
+from hooksd.config.examine import Examined, unchanged
+from hooksd.config.replace import replace_file
+from hooksd.dialects.base import Dialect
 from hooksd.model.errors import ProtocolError
-from hooksd.protocol.errors import KINDS, ErrorCode
+from hooksd.model.hooks import Scope
+from hooksd.protocol.errors import KINDS, ErrorCode, protocol_error
 
 
-__all__ = ["StaleRevision", "replace_file"]
+__all__ = ["StaleRevision", "WriteTarget", "write_checked"]
 
 
 class StaleRevision(ProtocolError):
@@ -32,55 +38,42 @@ class StaleRevision(ProtocolError):
         )
 
 
-def replace_file(path: str, content: bytes, *, mode: int | None = None) -> str:
-    """Replace a file atomically and durably: temporary file beside it, fsync, rename, fsync of the directory.
+class WriteTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that may be written: its source, and what the writer saw of it."""
 
-    A symbolic link stays; what it points to is replaced. Missing directories are not made.
+    name: str
+    dialect: str
+    scope: Scope
+    examined: Examined[Any]
 
-    Args:
-        path: Absolute path of the file, which need not exist.
-        content: All of the new content.
-        mode: Permission bits; None keeps those of the file (0600 for a new one), its owner too where that is possible.
 
-    Returns:
-        The real path that was replaced.
+def write_checked(
+    target: WriteTarget, content: bytes, expected_revision: int, dialects: Mapping[str, Dialect]
+) -> None:
+    """Replace a file by a text that has no errors, if the file still is as it was seen; call it off the loop.
+
+    The directory is made (0700) if it is not there.
 
     Raises:
-        OSError: It could not be done; the file is as it was, and no temporary file is left.
+        StaleRevision: Somebody changed the file in the meantime.
+        ProtocolError: The text has errors (-32013), or the file cannot be written (-32016).
     """
-    target = os.path.realpath(path)
-    directory = os.path.dirname(target)
-    owner: tuple[int, int] | None = None
-    if mode is None:
-        try:
-            status = os.stat(target)
-            mode, owner = stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
-        except FileNotFoundError:
-            mode = 0o600
-    temporary = os.path.join(directory, f".{os.path.basename(target)}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    path = target.examined.path
+    problems = check_text(
+        content, target.dialect, dialects, file=path, source=target.name, scope=target.scope
+    )
+    if has_errors(problems):
+        raise protocol_error(
+            ErrorCode.CONFIG_INVALID,
+            f"{target.name} was not written: the text has errors, the first is: {problems[0].describe()}",
+            problems=problems,
+        )
+    if not unchanged(target.examined.probes):
+        raise StaleRevision(expected_revision, expected_revision)
     try:
-        with open(descriptor, "wb", closefd=True) as file:
-            file.write(content)
-            file.flush()
-            if owner is not None and hasattr(os, "fchown"):
-                # Giving a file away takes privileges; without them it becomes ours, which is what a new file is.
-                with contextlib.suppress(PermissionError):
-                    os.fchown(descriptor, *owner)
-            os.fchmod(descriptor, mode)
-            os.fsync(descriptor)
-        os.rename(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_directory(directory)
-    return target
-
-
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        os.makedirs(os.path.dirname(os.path.realpath(path)), mode=0o700, exist_ok=True)
+        replace_file(path, content)
+    except OSError as error:
+        raise protocol_error(
+            ErrorCode.NOT_PERMITTED, f"{path} cannot be written: {error.strerror}", kind="write_failed"
+        ) from error
