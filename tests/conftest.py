@@ -11,12 +11,19 @@ import gc
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 
 HAS_PROC = Path("/proc/self/fd").is_dir()
+
+# libuv opens a pipe for its signals with the first loop and keeps it for the life of the process.
+with suppress(ImportError):
+    import uvloop
+
+    uvloop.new_event_loop().close()
 
 
 @pytest.fixture(

@@ -22,6 +22,9 @@ from hooksd.process.trees import Trees
 
 __all__ = ["Invocation"]
 
+COMMAND_NOT_FOUND = 127
+"""What a shell exits with when it does not find a command."""
+
 LATE_BYTES_S = 0.05
 """How long a pipe that is held after the exit is still read. Normal hooks never wait for it."""
 
@@ -163,6 +166,7 @@ class Invocation:
             inherited_pipe=inherited_pipe,
             left_running=left_running,
             duration_s=duration_s,
+            search_path=self.spawn.env.get("PATH") if exit_code == COMMAND_NOT_FOUND else None,
         )
 
     def _decide(self, result: ProcessResult) -> None:

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from hooksd.model.problems import ProblemKind
+
+
+# --- what the process gets
+
+
+LOOK_AROUND = """
+import json, os, stat, sys
+status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+kinds = []
+for fd in sorted(int(name) for name in os.listdir("/proc/self/fd")):
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        continue  # the directory that was just listed
+    kinds.append([fd, "pipe" if stat.S_ISFIFO(mode) else os.readlink("/proc/self/fd/%d" % fd)])
+json.dump({
+    "descriptors": kinds, "cwd": os.getcwd(), "env": dict(os.environ),
+    "leads": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()],
+    "blocked": int(status["SigBlk"], 16), "ignored": int(status["SigIgn"], 16), "argv": sys.argv,
+}, sys.stdout)
+"""
+# Python ignores SIGPIPE and SIGXFSZ for itself, whatever it was given.
+PYTHON_IGNORES = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+
+
+async def test_gets_exactly_what_the_protocol_says(runner, helpers, tmp_path):
+    read, write = os.pipe()
+    os.set_inheritable(read, True)
+    os.set_inheritable(write, True)
+    try:
+        spawn = helpers.spawn(*helpers.python, "-c", LOOK_AROUND, "one", cwd=str(tmp_path), env={"A": "ä b"})
+        result = await runner.run(spawn)
+    finally:
+        os.close(read)
+        os.close(write)
+    assert result.exit_code == 0, result.stderr
+    seen = json.loads(result.stdout)
+
+    assert seen["descriptors"] == [[0, "pipe"], [1, "pipe"], [2, "pipe"]]
+    assert seen["cwd"] == str(tmp_path)
+    assert seen["leads"] == [True, True]
+    assert seen["argv"][1:] == ["one"]
+    assert seen["blocked"] == 0
+    assert seen["ignored"] & ~PYTHON_IGNORES == 0
+    assert {name: seen["env"][name] for name in spawn.env} == spawn.env
+
+
+async def test_without_stdin_reads_the_null_device(runner, helpers):
+    result = await runner.run(helpers.bash("readlink /proc/self/fd/0; cat", stdin=None))
+    assert result.stdout == b"/dev/null\n"
+
+
+# --- what comes of it
+
+
+async def test_tells_what_the_process_did(runner, helpers):
+    spawn = helpers.bash("cat; echo oops >&2; exit 7", stdin=b"hello")
+    result = await runner.run(spawn)
+    assert result.launch_failure is None
+    assert result.argv == spawn.candidates[0]
+    assert result.pid is not None
+    assert (result.exit_code, result.signal, result.timed_out) == (7, None, False)
+    assert (result.stdout, result.stderr) == (b"hello", b"oops\n")
+    assert (result.stdout_bytes, result.stderr_bytes) == (5, 5)
+    assert not (result.stdout_truncated or result.stderr_truncated or result.inherited_pipe)
+    assert result.left_running == 0
+    assert 0 < result.duration_s < 20
+    assert result.search_path is None
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE, signal.SIGHUP]
+)
+async def test_death_by_signal(runner, helpers, number):
+    result = await runner.run(helpers.bash(f"echo before; ulimit -c 0; kill -{number.name[3:]} $$; sleep 30"))
+    assert (result.exit_code, result.signal) == (None, number)
+    assert result.stdout == b"before\n"
+
+
+async def test_command_not_found_tells_the_path(runner, helpers):
+    result = await runner.run(helpers.bash("no-such-command-here", env={"PATH": "/nowhere"}))
+    assert result.exit_code == 127
+    assert result.search_path == "/nowhere"
+
+
+async def test_exactly_the_limit_is_not_truncated(runner, helpers):
+    result = await runner.run(helpers.bash("head -c 65536 /dev/zero; head -c 65537 /dev/zero >&2"))
+    assert (len(result.stdout), result.stdout_bytes, result.stdout_truncated) == (65536, 65536, False)
+    assert (len(result.stderr), result.stderr_bytes, result.stderr_truncated) == (65536, 65537, True)
+
+
+async def test_output_beyond_the_limit_is_drained_and_counted(runner, helpers):
+    spawn = helpers.bash(
+        "head -c 5000000 /dev/zero; head -c 3000000 /dev/zero >&2; exit 4", stdout_limit_bytes=10
+    )
+    result = await runner.run(spawn)
+    assert result.exit_code == 4
+    assert (result.stdout, result.stdout_bytes, result.stdout_truncated) == (b"\0" * 10, 5_000_000, True)
+    assert (len(result.stderr), result.stderr_bytes, result.stderr_truncated) == (65_536, 3_000_000, True)
+
+
+async def test_keep_tail_keeps_both_ends(runner, helpers):
+    spawn = helpers.bash(
+        "printf 'begin'; head -c 200000 /dev/zero; printf 'end'", stdout_limit_bytes=9, keep_tail=True
+    )
+    result = await runner.run(spawn)
+    assert result.stdout.startswith(b"beg\n")
+    assert result.stdout.endswith(b"\n\0\0\0end")
+    assert b"199999 bytes" in result.stdout
+    assert result.stdout_bytes == 200_008
+
+
+# --- all pipes at once
+
+
+async def test_one_mebibyte_in_and_out(runner, helpers):
+    data = os.urandom(1 << 20)
+    result = await runner.run(helpers.spawn("/bin/cat", stdin=data, stdout_limit_bytes=1 << 21))
+    assert result.exit_code == 0
+    assert result.stdout == data
+
+
+async def test_writes_a_lot_before_it_reads(runner, helpers):
+    spawn = helpers.bash(
+        "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2; wc -c >&2", stdin=b"x" * 500_000
+    )
+    result = await runner.run(spawn)
+    assert (result.exit_code, result.stdout_bytes, result.stderr_bytes) == (0, 1_000_000, 1_000_007)
+
+
+async def test_stdin_that_is_never_read_is_no_failure(runner, helpers):
+    result = await runner.run(helpers.bash("echo fine", stdin=b"x" * 10_000_000))
+    assert (result.exit_code, result.stdout) == (0, b"fine\n")
+
+
+async def test_stdin_that_is_closed_early_is_no_failure(runner, helpers):
+    result = await runner.run(
+        helpers.bash("head -c 3; exec <&-; sleep 0.05; echo fine", stdin=b"abc" * 1_000_000)
+    )
+    assert (result.exit_code, result.stdout) == (0, b"abcfine\n")
+
+
+async def test_stdin_that_is_never_read_until_the_deadline(runner, helpers):
+    result = await runner.run(helpers.bash("echo started; sleep 60", stdin=b"x" * 10_000_000, timeout_s=0.3))
+    assert (result.timed_out, result.stdout) == (True, b"started\n")
+
+
+async def test_closing_stdout_early_is_no_end(runner, helpers):
+    result = await runner.run(helpers.bash("echo ok; exec >&- 2>&-; sleep 0.1; exit 5"))
+    assert (result.exit_code, result.stdout) == (5, b"ok\n")
+    assert result.duration_s >= 0.1
+
+
+# --- when the result is decided
+
+
+async def test_a_descendant_that_holds_a_pipe_does_not_delay(runner, helpers):
+    result = await runner.run(helpers.bash("sleep 60 & echo $!; exit 2"))
+    pid = int(result.stdout)
+    try:
+        assert (result.exit_code, result.inherited_pipe, result.left_running) == (2, True, 1)
+        assert result.duration_s < 10
+        assert helpers.is_alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    await helpers.until(lambda: not helpers.zombies(), "the orphan is reaped")
+
+
+async def test_a_whole_answer_is_not_waited_on(runner, helpers):
+    results = [await runner.run(helpers.bash("""sleep 60 & echo '{"pid": '$!'}'""")) for _ in range(3)]
+    for result in results:
+        os.kill(json.loads(result.stdout)["pid"], signal.SIGKILL)
+    assert all(result.inherited_pipe for result in results)
+    assert min(result.duration_s for result in results) < 0.05
+    await helpers.until(lambda: not helpers.zombies(), "the orphans are reaped")
+
+
+async def test_late_bytes_are_kept(runner, helpers):
+    result = await runner.run(helpers.bash("echo late > >(sleep 0.02; cat)"))
+    assert (result.exit_code, result.stdout, result.inherited_pipe) == (0, b"late\n", False)
+
+
+async def test_a_flood_from_a_descendant_does_not_delay(runner, helpers):
+    result = await runner.run(helpers.bash("(trap '' PIPE; while :; do echo spam || exit; done) & exit 3"))
+    assert (result.exit_code, result.inherited_pipe) == (3, True)
+    await helpers.until(
+        lambda: not helpers.zombies() and not _children(), "the flood ends with our end of the pipe"
+    )
+
+
+async def test_quiet_background_processes_live_on_and_are_counted(runner, helpers):
+    script = "(setsid sleep 60 >/dev/null 2>&1 & echo $!); sleep 60 >/dev/null 2>&1 & echo $!"
+    result = await runner.run(helpers.bash(script))
+    pids = [int(pid) for pid in result.stdout.split()]
+    assert (result.exit_code, result.inherited_pipe, result.left_running) == (0, False, 2)
+    assert all(helpers.is_alive(pid) for pid in pids)
+    assert (await runner.run(helpers.bash("true"))).left_running == 0
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    await helpers.until(lambda: not any(helpers.state_of(pid) for pid in pids), "they are reaped")
+
+
+async def test_an_orphan_that_ends_while_another_hook_runs_is_reaped(runner, helpers):
+    long = asyncio.ensure_future(
+        runner.run(helpers.bash("(sleep 0.1 &) ; sleep 0.4; cat /dev/null; sleep 60"))
+    )
+    await helpers.until(lambda: len(_children()) > 1, "the orphan landed here")
+    await helpers.until(lambda: len(_children()) == 1 and not helpers.zombies(), "the orphan is reaped")
+    long.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+
+
+# --- the deadline
+
+
+async def test_deadline_keeps_what_was_written(runner, helpers):
+    started = time.monotonic()
+    result = await runner.run(helpers.bash("echo out; echo err >&2; sleep 60", timeout_s=0.3))
+    assert time.monotonic() - started < 10
+    assert (result.timed_out, result.exit_code, result.signal) == (True, None, None)
+    assert (result.stdout, result.stderr) == (b"out\n", b"err\n")
+    assert result.pid is not None
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert not helpers.is_alive(result.pid)
+
+
+async def test_deadline_of_a_stopped_hook(runner, helpers):
+    result = await runner.run(helpers.bash("echo $$; kill -STOP $$; sleep 60", timeout_s=0.3))
+    assert result.timed_out
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert not helpers.state_of(result.pid)
+
+
+async def test_deadline_that_has_passed_starts_nothing(runner, helpers, tmp_path):
+    result = await runner.run(helpers.bash(f"touch {tmp_path}/ran", timeout_s=-1))
+    assert result.timed_out
+    assert result.pid is None
+    await runner.aclose(1)
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_deadline_in_the_grace_for_late_bytes_is_no_timeout(runner, helpers, monkeypatch):
+    monkeypatch.setattr("hooksd.process.invocation.LATE_BYTES_S", 30.0)
+    result = await runner.run(helpers.bash("sleep 60 & echo $!; exit 6", timeout_s=0.5))
+    os.kill(int(result.stdout), signal.SIGKILL)
+    assert (result.exit_code, result.timed_out, result.inherited_pipe) == (6, False, True)
+    await helpers.until(lambda: not helpers.zombies(), "the orphan is reaped")
+
+
+async def test_no_deadline(runner, helpers):
+    assert (await runner.run(helpers.bash("exit 3", timeout_s=None))).exit_code == 3
+
+
+# --- launch failures
+
+
+async def test_only_not_there_moves_on(runner, helpers, tmp_path):
+    locked = tmp_path / "locked"
+    locked.write_text("#!/bin/sh\n")
+    ok = ("/bin/echo", "ok")
+    result = await runner.run(helpers.spawn(candidates=(("/nowhere/a", "x"), ("/etc/passwd/b",), ok)))
+    assert (result.exit_code, result.stdout, result.argv) == (0, b"ok\n", ok)
+
+    result = await runner.run(helpers.spawn(candidates=(("/nowhere/a",), (str(locked),), ok)))
+    assert result.launch_failure.kind is ProblemKind.LAUNCH
+    assert result.launch_failure.message == f"the program {locked} is not executable"
+
+    result = await runner.run(helpers.spawn(candidates=(("/nowhere/a",), ("/nowhere/b",))))
+    assert result.launch_failure.kind is ProblemKind.MISSING_RUNTIME
+    assert "/nowhere/a, /nowhere/b" in result.launch_failure.message
+
+
+async def test_a_hundred_failing_launches_leak_nothing(runner, helpers):
+    await runner.run(helpers.bash("true"))
+    before = helpers.descriptors()
+    results = [await runner.run(helpers.spawn("/nonexistent/hook", stdin=b"x" * 1000)) for _ in range(50)]
+    results += await asyncio.gather(*(runner.run(helpers.spawn("/etc/passwd")) for _ in range(50)))
+    assert {result.launch_failure.kind for result in results} == {
+        ProblemKind.MISSING_RUNTIME,
+        ProblemKind.LAUNCH,
+    }
+    assert helpers.descriptors() == before
+    assert not _children()
+    assert runner.running == 0
+
+
+async def test_a_fault_of_ours_is_raised(runner, helpers):
+    with pytest.raises(TypeError):
+        await runner.run(helpers.spawn(*("/bin/echo", 5)))
+    assert runner.running == 0
+
+
+# --- cancelling and closing
+
+
+async def test_cancelling_raises_at_once_and_ends_the_tree(runner, helpers, tmp_path):
+    task = asyncio.ensure_future(
+        runner.run(helpers.bash(f"trap '' TERM; echo $$ > {tmp_path}/pid; sleep 60 & wait; sleep 60"))
+    )
+    await helpers.until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "it runs")
+    pid = int((tmp_path / "pid").read_text())
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - started < 0.15
+    assert runner.ending == 1
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert not helpers.state_of(pid)
+    assert not _children()
+
+
+async def test_cancelling_before_the_spawn_is_done(runner, helpers):
+    tasks = [asyncio.ensure_future(runner.run(helpers.bash("sleep 60"))) for _ in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    assert all(
+        isinstance(one, asyncio.CancelledError)
+        for one in await asyncio.gather(*tasks, return_exceptions=True)
+    )
+    await runner.aclose(1)
+    assert not _children()
+    assert (runner.running, runner.ending) == (0, 0)
+
+
+async def test_closing_ends_everything(runner, helpers):
+    tasks = [
+        asyncio.ensure_future(runner.run(helpers.bash("trap '' TERM; sleep 60; sleep 60"))) for _ in range(4)
+    ]
+    await helpers.until(lambda: len(_children()) == 4, "they run")
+    await runner.aclose(0.05)
+    assert not _children()
+    assert all(
+        isinstance(one, asyncio.CancelledError)
+        for one in await asyncio.gather(*tasks, return_exceptions=True)
+    )
+    result = await runner.run(helpers.bash("true"))
+    assert result.launch_failure.kind is ProblemKind.LAUNCH
+    assert "shutting down" in result.launch_failure.message
+
+
+async def test_many_at_once(runner, helpers):
+    results = await asyncio.gather(
+        *(runner.run(helpers.bash(f"cat; exit {n}", stdin=b"%d" % n)) for n in range(40))
+    )
+    assert [(result.exit_code, result.stdout) for result in results] == [(n, b"%d" % n) for n in range(40)]
+
+
+def _children() -> set[int]:
+    found: set[int] = set()
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/children") as file:
+            found.update(int(pid) for pid in file.read().split())
+    return found
