@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from hooksd.config.examine import Examined, Probe, Subject, carry_over, examine, identify
+from hooksd.config.examine import Examined, Probe, Subject, carry_over, examine, identify, quick_probes
 from hooksd.config.guards import Policy
 from hooksd.config.last_good import LastGood
 from hooksd.config.layer import EMPTY_DOCUMENT, Layer, LayerCompiler, LoadedSource
@@ -26,7 +26,15 @@ from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import Document, Origin, SourceState
 
 
-__all__ = ["SETTINGS_DIALECT", "SETTINGS_SOURCE", "Assembler", "Base", "ConfigPlaces", "Project", "SourceFile"]
+__all__ = [
+    "SETTINGS_DIALECT",
+    "SETTINGS_SOURCE",
+    "Assembler",
+    "Base",
+    "ConfigPlaces",
+    "Project",
+    "SourceFile",
+]
 
 SETTINGS_SOURCE = "hooksd.toml"
 """The name by which records and `config/write` know the settings file."""
@@ -175,7 +183,9 @@ class Assembler:
             identities=identities,
             layer=self._compiler.compile([_loaded(file) for file in files], policy),
             in_force=_in_force_digest(policy, files),
-            probes=(*settings.probes, *(probe for file in files for probe in file.examined.probes)),
+            probes=quick_probes(
+                [*settings.probes, *(probe for file in files for probe in file.examined.probes)]
+            ),
             due_s=_due([settings, *(file.examined for file in files)]),
         )
 
@@ -202,9 +212,12 @@ class Assembler:
             policy=base.policy,
             identities=base.identities,
             files=files,
-            layer=self._compiler.compile([_loaded(file) for file in files], base.policy),
+            # Workspaces that bring nothing along have one layer in common, and so one snapshot.
+            layer=self._compiler.compile(
+                [_loaded(file) for file in files if _says_something(file)], base.policy
+            ),
             in_force=_in_force_digest(None, files) if any(file.digest for file in files) else "",
-            probes=tuple(probe for file in files for probe in file.examined.probes),
+            probes=quick_probes([probe for file in files for probe in file.examined.probes]),
             due_s=_due([file.examined for file in files]),
         )
 
@@ -320,6 +333,10 @@ def _admit(text: bytes) -> tuple[SourceState, tuple[ConfigProblem, ...]]:
 
 def _nothing() -> None:
     return None
+
+
+def _says_something(file: SourceFile) -> bool:
+    return file.examined.state is not SourceState.MISSING or bool(file.examined.problems)
 
 
 def _loaded(file: SourceFile) -> LoadedSource:

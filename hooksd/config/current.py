@@ -21,7 +21,7 @@ from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import SourceReport, SourceState
 
 
-__all__ = ["Current", "Waiting"]
+__all__ = ["Current", "Waiting", "not_still"]
 
 NO_PROJECT: Final = ""
 """The root under which the snapshot without a workspace is kept."""
@@ -113,7 +113,7 @@ class Current:
             base=self.base.layer,
             project=project.layer if project else None,
             programmatic=programmatic,
-            problems=(*self.base.problems, *map(_not_still, waiting)),
+            problems=(*self.base.problems, *map(not_still, waiting)),
             hooks_may_run=self.base.hooks_may_run,
         )
         if not waiting and (root is None or project is not None):
@@ -169,7 +169,8 @@ def _pending(source: str, examined: Examined[Any]) -> Iterator[Waiting]:
         yield Waiting(source=source, path=examined.path, due_s=examined.pending.due_s)
 
 
-def _not_still(waiting: Waiting) -> ConfigProblem:
+def not_still(waiting: Waiting) -> ConfigProblem:
+    """What an opening is told that waited for the file in vain."""
     return ConfigProblem(
         severity=Severity.WARNING,
         path="",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -20,7 +20,17 @@ from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import SourceState
 
 
-__all__ = ["Examined", "Probe", "Subject", "Version", "carry_over", "examine", "identify", "unchanged"]
+__all__ = [
+    "Examined",
+    "Probe",
+    "Subject",
+    "Version",
+    "carry_over",
+    "examine",
+    "identify",
+    "quick_probes",
+    "unchanged",
+]
 
 T = TypeVar("T")
 
@@ -95,6 +105,21 @@ def unchanged(probes: tuple[Probe, ...]) -> bool:
         if sign(path, directories) != signature:
             return False
     return True
+
+
+def quick_probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
+    """As few looks as say the same: many files that are missing in one missing directory are one look at that."""
+    quick: dict[Probe, None] = {}
+    for probe in probes:
+        quick[_missing_ancestor(probe) if is_missing(probe.signature) else probe] = None
+    return tuple(quick)
+
+
+def _missing_ancestor(probe: Probe) -> Probe:
+    path = probe.path
+    while (parent := os.path.dirname(path)) != path and is_missing(sign(parent, ())):
+        path = parent
+    return probe if path == probe.path else Probe(path, (), sign(path, ()))
 
 
 def identify(candidates: tuple[str, ...]) -> tuple[int, int] | None:

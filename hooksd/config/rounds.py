@@ -80,15 +80,17 @@ class Rounds:
         return request.done
 
     def ask_in(self, delay_s: float) -> None:
-        """Ask for a round of everything after a time; replaces what was asked so before."""
+        """Ask for a round of everything after a time, unless one is to come sooner; nothing once closed."""
+        when_s = self._loop.time() + max(delay_s, 0.0)
+        if self._closed or (self._timer is not None and self._timer.when() <= when_s):
+            return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(max(delay_s, 0.0), self._timed)
+        self._timer = self._loop.call_at(when_s, self._timed)
 
     def _timed(self) -> None:
         self._timer = None
-        if not self._closed:
-            self.ask(everything=True)
+        self.ask(everything=True)
 
     async def _work(self) -> None:
         while True:
@@ -116,6 +118,7 @@ class Rounds:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         self._task.cancel()
         if self._next is not None:
             self._next.done.cancel()

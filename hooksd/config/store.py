@@ -35,6 +35,7 @@ from hooksd.config.tell import (
     note_record,
     problems_record,
     project_records,
+    waiting_record,
 )
 from hooksd.config.watch import POLL_S, Watcher
 from hooksd.config.write import StaleRevision, WriteTarget, write_checked
@@ -104,14 +105,23 @@ class ConfigStore:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hooksd-config")
         self._watch_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hooksd-watch")
         self._told_waiting: set[str] = set()
-        self._following = False
+        self._told_problems: tuple[ConfigProblem, ...] = ()
+        self._following = self._follow_again = False
+        self._closed = False
 
     # ------------------------------------------------------------------------------------------------------------------
     # Life
 
     def load(self) -> None:
-        """Read everything once, in the calling thread; afterwards `settings` is in force. Never fails."""
-        base = self._assembler.base(None, Clock.now())
+        """Read everything once, in the calling thread; afterwards `settings` is in force. Never fails.
+
+        A file that somebody is just writing is waited for, as by `open`.
+        """
+        base = self._assembler.base(None, clock := Clock.now())
+        deadline_s = clock.now_s + OPEN_PATIENCE_S
+        while base.due_s is not None and (now_s := time.monotonic()) < deadline_s:
+            time.sleep(max(min(base.due_s, deadline_s) - now_s, 0.0))
+            base = self._assembler.base(base, Clock.now())
         saved = self._last_good.load_in_force()
         revision = 1 if saved is None else saved.revision + (saved.digest != base.in_force)
         self._current = Current(base, revision)
@@ -136,6 +146,7 @@ class ConfigStore:
 
     async def aclose(self) -> None:
         """End the threads. Waits for what is being written, at most half a second for the watcher."""
+        self._closed = True
         await self._rounds.aclose()
         await self._loop.run_in_executor(self._watch_thread, self._watcher.close)
         await self._loop.run_in_executor(self._thread, _nothing)
@@ -388,10 +399,10 @@ class ConfigStore:
 
     def _follow(self) -> None:
         """Have the watcher watch what matters now; one at a time, the last one with the newest state."""
+        self._follow_again = self._following
         if self._following:
-            self._follow_again = True
             return
-        self._following, self._follow_again = True, False
+        self._following = True
         future = self._loop.run_in_executor(
             self._watch_thread, self._watcher.follow, self._current.files_to_watch()
         )
@@ -399,7 +410,7 @@ class ConfigStore:
 
     def _followed(self, future: asyncio.Future[bool]) -> None:
         self._following = False
-        if future.cancelled():
+        if self._closed:
             return
         error = future.exception()
         if isinstance(error, Exception):
@@ -425,7 +436,8 @@ class ConfigStore:
         """What no single file is to blame for, such as a guard that no hook answers to."""
         snapshot = self._current.snapshot(None, ())
         problems = snapshot.problems[len(self._current.base.problems) :]
-        if problems:
+        if problems != self._told_problems:
+            self._told_problems = problems
             self._tell([problems_record(problems, self._current.revision)])
         if self._current.base.hooks_may_run:
             # Otherwise nobody knows what its guards would be: those of the last good settings stay.
@@ -435,7 +447,7 @@ class ConfigStore:
         for one in waiting:
             if one.source not in self._told_waiting:
                 self._told_waiting.add(one.source)
-                self._tell([note_record(f"{one.path} is being written and does not stand still", "…")])
+                self._tell([waiting_record(one, self._current.revision)])
 
 
 def _nothing() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hooksd.config.assemble import SETTINGS_SOURCE, Base, Project, SourceFile
+from hooksd.config.current import Waiting, not_still
 from hooksd.config.examine import Examined
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level
@@ -28,6 +29,7 @@ __all__ = [
     "note_record",
     "problems_record",
     "project_records",
+    "waiting_record",
 ]
 
 MAX_TOLD_PROBLEMS: Final = 20
@@ -130,6 +132,17 @@ def note_record(message: str, hint: str | None = None) -> Record:
     return Record(Level.WARNING, "config.problem", {"message": message} | ({"hint": hint} if hint else {}))
 
 
+def waiting_record(waiting: Waiting, revision: int) -> Record:
+    """A file that somebody waited for in vain, because it does not stand still."""
+    fields = {
+        "source": waiting.source,
+        "path": waiting.path,
+        "revision": revision,
+        **_told([not_still(waiting)]),
+    }
+    return Record(Level.WARNING, "config.problem", fields)
+
+
 def internal_record(error: Exception) -> Record:
     """A fault of ours while reading the configuration: what is in force stays so."""
     fields = {
@@ -170,5 +183,10 @@ def _level(problems: Sequence[ConfigProblem]) -> Level:
 def _told(problems: Sequence[ConfigProblem]) -> dict[str, Any]:
     if not problems:
         return {}
-    told = {"problems": [msgspec.to_builtins(problem) for problem in problems[:MAX_TOLD_PROBLEMS]]}
-    return told | ({"problems_left_out": left} if (left := len(problems) - MAX_TOLD_PROBLEMS) > 0 else {})
+    left_out = len(problems) - MAX_TOLD_PROBLEMS
+    told: dict[str, Any] = {"problems": [_as_fields(problem) for problem in problems[:MAX_TOLD_PROBLEMS]]}
+    return told | ({"problems_left_out": left_out} if left_out > 0 else {})
+
+
+def _as_fields(problem: ConfigProblem) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(problem).items() if value is not None}

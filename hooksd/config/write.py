@@ -65,7 +65,7 @@ def write_checked(
     if has_errors(problems):
         raise protocol_error(
             ErrorCode.CONFIG_INVALID,
-            f"{target.name} was not written: the text has errors, the first is: {problems[0].describe()}",
+            f"{target.name} was not written: the text has errors, see `problems`",
             problems=problems,
         )
     if not unchanged(target.examined.probes):
