@@ -23,16 +23,22 @@ from hooksd.model.fold import Fold
 from hooksd.model.outcome import Outcome
 from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Recorder
+from hooksd.pipeline import dry_run as dry_runs
 from hooksd.pipeline.background import Kind, Work, span_of
-from hooksd.pipeline.executions import Execution, Executions, SnapshotStore, draining
+from hooksd.pipeline.execution import Execution
+from hooksd.pipeline.executions import Executions, SnapshotStore
+from hooksd.pipeline.explain import explain
 from hooksd.pipeline.invocation import Call, Invoker, ProcessRunner, new_invocation_id
 from hooksd.pipeline.programmatic import Registry
+from hooksd.pipeline.refusals import draining
 from hooksd.pipeline.reports import Reporter, started
 from hooksd.pipeline.results import Results
 from hooksd.pipeline.sequence import NOBODY_WAITS, House, Pass
 from hooksd.pipeline.slots import Lane, Slots
 from hooksd.pipeline.trace import Trace
 from hooksd.protocol.errors import ErrorCode, protocol_error
+from hooksd.protocol.methods.executions import ExecutionOpenParams
+from hooksd.protocol.methods.hooks import HookExplainResult, HookTestParams, HookTestResult, HookTestRun
 
 
 __all__ = ["DispatchOptions", "Pipeline"]
@@ -291,6 +297,13 @@ class Pipeline:
                 f"the limit is {settings.limits.max_depth} (limits.max_depth)",
                 "see whether a hook triggers itself",
             )
+        reporter = self._reporter(execution, event, snapshot, trace)
+        call = self._call(execution, options, snapshot, lane, trace)
+        return Pass(self._house, execution, event, call, fold, reporter, ids)
+
+    def _reporter(
+        self, execution: Execution, event: Event, snapshot: Snapshot, trace: Trace, **more: object
+    ) -> Reporter:
         place = {
             "execution_id": execution.id,
             "session_id": execution.session_id,
@@ -298,10 +311,9 @@ class Pipeline:
             "hook_event": event.native,
             "revision": snapshot.revision,
             "trace_id": trace.trace_id,
+            **more,
         }
-        reporter = Reporter(self._record, place, reasons=settings.log.reasons)
-        call = self._call(execution, options, snapshot, lane, trace)
-        return Pass(self._house, execution, event, call, fold, reporter, ids)
+        return Reporter(self._record, place, reasons=snapshot.settings.log.reasons)
 
     def _call(
         self, execution: Execution, options: DispatchOptions, snapshot: Snapshot, lane: Lane, trace: Trace
@@ -324,6 +336,78 @@ class Pipeline:
             lane=lane,
             deadline=None if options.timeout_s is None else time.monotonic() + options.timeout_s,
             budget_s=options.timeout_s or 0.0,
+        )
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Looking, and trying out
+
+    def explain(
+        self, execution: Execution, event: Event, options: DispatchOptions = NO_OPTIONS
+    ) -> HookExplainResult:
+        """What would run for an event; runs nothing."""
+        snapshot = self._snapshot(execution, event)
+        call = self._call(execution, options, snapshot, Lane.BACKGROUND, _trace(options.traceparent))
+        return explain(snapshot, event, call, self._house.invoker, self.registry.stands)
+
+    async def test(self, params: HookTestParams, depth: int = 0) -> HookTestResult | HookTestRun:
+        """Dry run of one handler, of one configured hook, or of what is configured.
+
+        Args:
+            params: As sent.
+            depth: How deep the caller is nested in hooks.
+
+        Raises:
+            ProtocolError: -32015 for an unknown dialect or event, -32602 for anything else that does not fit, -32013
+                where no hook may run, -32002 while shutting down.
+        """
+        if self.executions.draining:
+            raise draining()
+        event = dry_runs.pretended_event(params, self._dialects)
+        described = params.handler()
+        planned = [dry_runs.described_hook(params, self._dialects)] if described else []
+        snapshot = await self._store.open(params.workspace_path, self.registry.hooks)
+        if not described:
+            planned = self._tested(params, event, snapshot)
+        dialect = self._dialects[event.agent]
+        opened = ExecutionOpenParams(
+            execution_id=dry_runs.SESSION_ID,
+            agent=event.agent,
+            session_id=dry_runs.SESSION_ID,
+            workspace_path=params.workspace_path or "/",
+            env=params.env,
+        )
+        execution = Execution(opened, snapshot, dialect)
+        execution.workspace_path = params.workspace_path
+        options = DispatchOptions(cwd=params.cwd, depth=depth)
+        lane = Lane.GATE if event.gate else Lane.BACKGROUND
+        trace = Trace.new()
+        runs = await dry_runs.dry_run(
+            planned,
+            event,
+            self._call(execution, options, snapshot, lane, trace),
+            self._house.invoker,
+            self._reporter(execution, event, snapshot, trace, dry_run=True),
+            dialect,
+            written=not described,
+        )
+        return runs[0] if described else HookTestResult(results=runs)
+
+    def _tested(self, params: HookTestParams, event: Event, snapshot: Snapshot) -> list[PlannedHook]:
+        """The configured hooks that a dry run is about."""
+        if not snapshot.hooks_may_run:
+            raise protocol_error(ErrorCode.CONFIG_INVALID, _UNUSABLE, problems=snapshot.problems)
+        plan = snapshot.plan(event.agent, event.name)
+        if params.hook is None:
+            return list(self._select(snapshot, event))
+        selected = {planned.hook.name: planned for planned in plan.select(event)}
+        for hook, _ in plan.explain(event):
+            if hook.name == params.hook:
+                return [selected.get(hook.name) or PlannedHook(hook=hook)]
+        names = ", ".join(hook.name for hook, _ in plan.explain(event)) or "none"
+        raise protocol_error(
+            ErrorCode.INVALID_PARAMS,
+            f"{event.native} has no hook {params.hook[:300]!r}; it has: {names}",
+            kind="unknown_hook",
         )
 
     # ------------------------------------------------------------------------------------------------------------------

@@ -16,15 +16,12 @@ from typing import Any, Protocol
 from hooksd.config.settings import Settings
 from hooksd.config.snapshot import Snapshot
 from hooksd.dialects.base import Dialect
-from hooksd.model.decision import Capability
-from hooksd.model.errors import ProtocolError
-from hooksd.model.events import Event
 from hooksd.model.hooks import Hook
-from hooksd.model.outcome import Continuation
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level, Recorder
 from hooksd.pipeline.background import Drained, DrainSpan, Kind, Work, drain
-from hooksd.pipeline.continuations import Continuations
+from hooksd.pipeline.execution import Execution
+from hooksd.pipeline.refusals import draining, execution_closed, unknown_execution
 from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.methods.executions import (
     BoundTo,
@@ -37,7 +34,7 @@ from hooksd.protocol.methods.executions import (
 )
 
 
-__all__ = ["DEFAULT_SESSION_GRACE_S", "Execution", "Executions", "SnapshotStore"]
+__all__ = ["DEFAULT_SESSION_GRACE_S", "Executions", "SnapshotStore"]
 
 DEFAULT_SESSION_GRACE_S = 5.0
 """Longest wait of a session drain whose caller names none (protocol section 2.5)."""
@@ -62,96 +59,6 @@ class SnapshotStore(Protocol):
     async def open(self, workspace: str, programmatic: tuple[Hook, ...]) -> Snapshot:
         """The same, after reading what has changed."""
         ...
-
-
-class Execution:
-    """One run of an agent. Belongs to the loop's thread.
-
-    Attributes:
-        id: Its name, chosen by the caller.
-        agent: The dialect whose vocabulary the caller speaks.
-        session_id: The agent's session.
-        workspace_path: Absolute, or "".
-        model: The session's model, "" if not told.
-        profile: The agent's profile, "" if not told.
-        env: The caller's environment for its hooks; None for the daemon's. Never changed in place.
-        accepts: What the caller can carry out.
-        owner: The connection that it must not outlive, None if it may.
-        snapshot: What it runs with.
-        opened_at: Seconds since the epoch.
-        last_used: On the clock of `time.monotonic`: a change of the time must expire nothing.
-        works: What is in progress for it.
-    """
-
-    __slots__ = (
-        "_continuations",
-        "accepts",
-        "agent",
-        "env",
-        "id",
-        "last_used",
-        "model",
-        "opened_at",
-        "owner",
-        "profile",
-        "session_id",
-        "snapshot",
-        "works",
-        "workspace_path",
-    )
-
-    def __init__(self, params: ExecutionOpenParams, snapshot: Snapshot, dialect: Dialect) -> None:
-        self.id = params.execution_id
-        self.agent = dialect.name
-        self.session_id = params.session_id
-        self.workspace_path = params.workspace_path
-        self.snapshot = snapshot
-        self.owner: object | None = None
-        self.opened_at = time.time()
-        self.last_used = time.monotonic()
-        self.works: set[Work] | None = None
-        self.model = self.profile = ""
-        self.env: Mapping[str, str] | None = None
-        self.accepts = dialect.accepts
-        self._continuations: Continuations | None = None
-        self.update(params)
-
-    # Most executions never see a forced continuation, and there may be ten thousand of them.
-
-    def observe(self, event: Event) -> None:
-        """See an event that begins a new turn. Must be called once with every dispatched event."""
-        if self._continuations is not None:
-            self._continuations.observe(event)
-
-    def is_continued(self, event: Event) -> bool:
-        """Whether the agent goes on because of a Stop hook, by our own count."""
-        return self._continuations is not None and self._continuations.is_continued(event)
-
-    def claim(self, event: Event, limit: int) -> Continuation:
-        """Count a forced continuation; see `Continuations.claim`."""
-        if self._continuations is None:
-            self._continuations = Continuations()
-        return self._continuations.claim(event.subagent, limit)
-
-    def update(self, params: ExecutionOpenParams) -> None:
-        """Take over what a further open of the same execution says; what it leaves out stays."""
-        if params.model is not None:
-            self.model = params.model
-        if params.profile is not None:
-            self.profile = params.profile
-        if params.env is not None:
-            self.env = params.env
-        if params.accepts is not None:
-            self.accepts = _shared(params.accepts)
-
-
-_ACCEPTS: dict[frozenset[Capability], frozenset[Capability]] = {}
-
-
-def _shared(accepts: tuple[Capability, ...]) -> frozenset[Capability]:
-    """One object for equal sets: there are at most 64 of them, and thousands of executions."""
-    given = frozenset(accepts)
-    return _ACCEPTS.setdefault(given, given)
 
 
 class Executions:
@@ -308,7 +215,7 @@ class Executions:
         try:
             execution = self._open[execution_id]
         except KeyError:
-            raise _unknown(execution_id) from None
+            raise unknown_execution(execution_id) from None
         self._use(execution)
         return execution
 
@@ -394,7 +301,7 @@ class Executions:
             for work in execution.works or ()
             if work.span in spans and work.kind not in {Kind.GATE, Kind.OBSERVER}
         ]
-        return _drain_result(await drain(works, grace_s, closed(execution_id)))
+        return _drain_result(await drain(works, grace_s, execution_closed(execution_id)))
 
     async def close(self, execution_id: str, grace_s: float | None = None) -> ExecutionDrainResult:
         """Forget an execution: its gates are cut off at once, everything else is drained.
@@ -404,9 +311,9 @@ class Executions:
         """
         execution = self._open.get(execution_id)
         if execution is None:
-            raise _unknown(execution_id)
+            raise unknown_execution(execution_id)
         self._forget(execution)
-        error = closed(execution_id)
+        error = execution_closed(execution_id)
         works = list(execution.works or ())
         gates = [work for work in works if work.kind is Kind.GATE]
         cancelled = tuple(id_ for work in gates for id_ in work.ids)
@@ -427,7 +334,7 @@ class Executions:
             self._forget(execution)
             for work in execution.works or ():
                 if work.kind is Kind.GATE:
-                    work.cut_off(closed(execution.id))
+                    work.cut_off(execution_closed(execution.id))
             self._tell(Level.INFO, "execution.closed", execution, why="connection_lost")
 
     def stop(self) -> None:
@@ -474,29 +381,6 @@ class Executions:
                 **more,
             },
         )
-
-
-def closed(execution_id: str) -> ProtocolError:
-    """What the caller of a dispatch gets that a close cut off."""
-    return protocol_error(
-        ErrorCode.UNKNOWN_EXECUTION,
-        f"execution {execution_id!r} was closed while this was in progress; nothing was decided",
-        kind="execution_closed",
-    )
-
-
-def draining() -> ProtocolError:
-    """What everybody gets who wants something while the daemon shuts down."""
-    return protocol_error(
-        ErrorCode.DRAINING, "the daemon is shutting down; nothing was decided, try again later"
-    )
-
-
-def _unknown(execution_id: str) -> ProtocolError:
-    return protocol_error(
-        ErrorCode.UNKNOWN_EXECUTION,
-        f"no execution {execution_id!r} is open; it was never opened, was closed, or was dropped as idle",
-    )
 
 
 def _drain_result(drained: Drained) -> ExecutionDrainResult:

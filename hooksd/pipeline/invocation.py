@@ -189,7 +189,7 @@ class Invoker:
         if call.deadline is not None and (deadline is None or call.deadline < deadline):
             deadline = call.deadline
         dialect = self._dialects[hook.dialect]
-        cwd = invocation.cwd = dialect.working_directory(event, hook, call.places)
+        cwd = self.place(call, invocation)
         if hook.contract is Contract.PROGRAMMATIC:
             return await self._registry.invoke(hook, event, cwd, deadline or now)
         resolved, given, env = self.prepare(call, invocation)
@@ -222,7 +222,7 @@ class Invoker:
         """What would be started: command lines, input, environment. Reads the disk, starts nothing."""
         hook, event = invocation.planned.hook, invocation.event
         dialect = self._dialects[hook.dialect]
-        cwd = invocation.cwd = invocation.cwd or dialect.working_directory(event, hook, call.places)
+        cwd = self.place(call, invocation)
         handler = hook.handler
         if handler is None:
             raise TypeError(f"{hook.name} did not load; it has nothing to run")
@@ -240,6 +240,14 @@ class Invoker:
         invocation.environment = tuple(env)
         invocation.input_bytes = len(given.stdin or b"")
         return resolved, given, env
+
+    def place(self, call: Call, invocation: Invocation) -> str:
+        """Choose the working directory of an invocation."""
+        if not invocation.cwd:
+            hook = invocation.planned.hook
+            dialect = self._dialects[hook.dialect]
+            invocation.cwd = dialect.working_directory(invocation.event, hook, call.places)
+        return invocation.cwd
 
     def _environment(
         self, call: Call, invocation: Invocation, contract: tuple[tuple[str, str], ...]

@@ -23,7 +23,8 @@ from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.records import Level
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.background import Kind, Work, span_of
-from hooksd.pipeline.executions import Execution, Executions
+from hooksd.pipeline.execution import Execution
+from hooksd.pipeline.executions import Executions
 from hooksd.pipeline.invocation import Call, Invocation, Invoker, new_invocation_id
 from hooksd.pipeline.programmatic import Registry
 from hooksd.pipeline.reports import Reporter, report_of, started, without_run
