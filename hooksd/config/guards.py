@@ -7,7 +7,7 @@ once per hook when its source is compiled; what it does with a failure is the pi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -113,19 +113,21 @@ class Policy:
         return any(first <= at < first + len(self.settings.serial.hooks) for at in fitting)
 
     def problems(
-        self, answers: Sequence[Collection[EventName]], names: Sequence[str]
+        self, answers: Sequence[Collection[EventName]], names: Iterable[str]
     ) -> tuple[ConfigProblem, ...]:
         """The rules that no hook answers to.
 
         Args:
             answers: For each rule, the events that have a hook whose name fits it.
-            names: Of all hooks, for suggestions.
+            names: Of all hooks, for suggestions; not looked at when nothing is wrong.
         """
-        return tuple(
-            self._problem(at, answered, names)
+        wrong = [
+            (at, answered)
             for at, answered in enumerate(answers)
             if not answered or self.unanswered(at, answered)
-        )
+        ]
+        known = list(islice(names, MAX_SUGGESTED_FROM)) if wrong else []
+        return tuple(self._problem(at, answered, known) for at, answered in wrong)
 
     def unanswered(self, rule: int, answered: Collection[EventName]) -> tuple[EventName, ...]:
         """The events that a rule blocks because no hook for them fits it; empty unless it is a guard that does so."""
@@ -145,7 +147,7 @@ class Policy:
             path=path,
             message=message,
             line=self._lines.get(path),
-            hint=did_you_mean(pattern, islice(names, MAX_SUGGESTED_FROM)) or _NAMES_HINT,
+            hint=did_you_mean(pattern, names) or _NAMES_HINT,
             file=self._file or None,
         )
 

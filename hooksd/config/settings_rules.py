@@ -36,7 +36,9 @@ MAX_NAME = 64
 """Longest name of a source: it is in the name of every one of its hooks."""
 
 _DEFAULTS = {default.name: default for default in DEFAULT_SOURCES}
-_SOURCE_NAME = re.compile(r"[^\s:*](?:[^\r\n\t\v\f:*]*[^\s:*])?")
+_SOURCE_NAME = re.compile(r"[^\s:*](?:[^:*]*[^\s:*])?")
+_RESERVED = "hooksd.toml"
+"""`config/write` knows the settings by this name."""
 _POSITION = re.compile(r"\[\d+\]")
 
 
@@ -167,7 +169,7 @@ def _check_source(
         report.error(
             (*path, "name"),
             f"{source.name!r} cannot be the name of a source",
-            hint=f"1 to {MAX_NAME} printable characters, no colon or star, no space at either end",
+            hint=f"1 to {MAX_NAME} printable characters, no colon or star, no space at either end, not {_RESERVED}",
         )
     if source.dialect is not None and source.dialect not in known:
         report.error(

@@ -39,7 +39,6 @@ class Snapshot:
         sources: What became of each source, in order: managed and user ones, then those of the project.
         problems: What is wrong beyond single sources: the settings file, guards that fit no hook.
         guards: All guards, in file order.
-        hooks: Every hook in the order of a plan, inactive ones and those that did not load included.
         hooks_may_run: False where `hooksd.toml` is invalid and there is no last good version of it: what its guards
             would demand is not known, so a gate answers -32013, with `problems` (design rule 4).
     """
@@ -51,7 +50,6 @@ class Snapshot:
         "_unanswered",
         "digest",
         "guards",
-        "hooks",
         "hooks_may_run",
         "problems",
         "revision",
@@ -76,7 +74,6 @@ class Snapshot:
         self.settings: Settings = policy.settings
         self.guards: tuple[Guard, ...] = policy.guards
         self.sources = tuple(sources)
-        self.hooks: tuple[Hook, ...] = tuple(hook for part in parts for hook in part.hooks)
         self._parts = tuple(parts)
         self._plans: dict[tuple[str, EventName], Plan] = {}
         answers = [
@@ -86,7 +83,8 @@ class Snapshot:
         self._unanswered = tuple(
             (guard, policy.unanswered(at, answers[at])) for at, guard in enumerate(policy.guards)
         )
-        self.problems = (*problems, *policy.problems(answers, [hook.name for hook in self.hooks]))
+        names = (hook.name for part in parts for hook in part.hooks)
+        self.problems = (*problems, *policy.problems(answers, names))
 
     def plan(self, agent: str, event: EventName) -> Plan:
         """The hooks of an event of an agent's execution; put together once and kept.
