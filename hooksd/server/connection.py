@@ -21,7 +21,7 @@ from hooksd.protocol import jsonrpc
 from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.jsonrpc import Batch, Failure, Request, Response, Single
 from hooksd.server.hangup import HangupWatch
-from hooksd.server.peer import Peer
+from hooksd.server.peer import Peer, depth_of_process
 from hooksd.server.requests import BatchAnswers, Requests
 from hooksd.server.table import MethodTable
 from hooksd_client.wire import LineSplitter, LineTooLong
@@ -53,11 +53,12 @@ class House:
         hangups: Watches connections that are not read.
         limits: The limits that are in force now; a connection keeps those of its start.
         admit: Who is at the other end of a new connection; None if it is not let in.
-        gone: Called once for each connection that was let in, when its client is gone.
+        half_closed: Called once for each connection that was let in, when its client sends nothing any more.
+        gone: Called once for each of these, after that, when its client takes nothing any more either.
         closed: Called once for each of these when its descriptor is given back.
     """
 
-    __slots__ = ("admit", "closed", "gone", "hangups", "limits", "record", "table")
+    __slots__ = ("admit", "closed", "gone", "half_closed", "hangups", "limits", "record", "table")
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class House:
         hangups: HangupWatch,
         limits: Callable[[], Limits],
         admit: Callable[[socket.socket, Connection], Peer | None],
+        half_closed: Callable[[Connection], None],
         gone: Callable[[Connection], None],
         closed: Callable[[Connection], None],
     ) -> None:
@@ -75,6 +77,7 @@ class House:
         self.hangups = hangups
         self.limits = limits
         self.admit = admit
+        self.half_closed = half_closed
         self.gone = gone
         self.closed = closed
 
@@ -120,6 +123,8 @@ class Connection:
         self._collecting = False
         self._transport: asyncio.Transport
         self._let_in = False
+        self._depth: int | None = None
+        self._depth_known = False
         self._reading = True
         self._writing_paused = False
         self._since_pause_bytes = 0
@@ -146,8 +151,8 @@ class Connection:
 
     def eof_received(self) -> bool:
         """See `asyncio.Protocol`: the client sends nothing any more, and may still wait for answers."""
-        self.half_closed = True
         self._handle(self._splitter.receive_eof())
+        self._end_of_requests()
         if self.gone or self._is_done():
             return False  # the transport writes what it has and closes
         self._watch_for_hangup()
@@ -169,7 +174,7 @@ class Connection:
         """See `asyncio.Protocol`."""
         if not self._let_in:
             return
-        self.half_closed = True
+        self._end_of_requests()
         self._client_is_gone()
         self._end_stall()
         self._end_watch()
@@ -177,6 +182,14 @@ class Connection:
 
     # ------------------------------------------------------------------------------------------------------------------
     # What methods call
+
+    @property
+    def depth(self) -> int | None:
+        """How deep in hooks of ours the client runs; None where the system does not tell. Looked up once."""
+        if not self._depth_known:
+            self._depth_known = True
+            self._depth = depth_of_process(self.peer.pid)
+        return self._depth
 
     @property
     def writable(self) -> bool:
@@ -404,6 +417,11 @@ class Connection:
         else:
             # What it sent before it went still counts: events may be in it.
             self._pump()
+
+    def _end_of_requests(self) -> None:
+        if not self.half_closed:
+            self.half_closed = True
+            self._house.half_closed(self)
 
     def _client_is_gone(self) -> None:
         if self.gone:

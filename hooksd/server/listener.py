@@ -34,7 +34,8 @@ class Listener:
         table: The methods.
         record: Takes the records.
         limits: The limits that are in force now.
-        gone: Called once for each connection when its client is gone.
+        half_closed: Called once for each connection when its client sends nothing any more.
+        gone: Called once for each connection, after that, when its client takes nothing any more either.
         max_connections: Connections at once. Default: `MAX_CONNECTIONS`, but never more than half of the descriptors
             that the process may have, so that hooks always find some.
     """
@@ -45,6 +46,7 @@ class Listener:
         table: MethodTable[Connection],
         record: Recorder,
         limits: Callable[[], Limits],
+        half_closed: Callable[[Connection], None],
         gone: Callable[[Connection], None],
         max_connections: int | None = None,
     ) -> None:
@@ -57,6 +59,7 @@ class Listener:
             hangups=self._hangups,
             limits=limits,
             admit=self._admit,
+            half_closed=half_closed,
             gone=gone,
             closed=self._closed,
         )

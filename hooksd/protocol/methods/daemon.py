@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from hooksd.model.problems import ConfigProblem
 from hooksd.model.sources import SourceReport
-from hooksd.protocol.methods.base import Empty, Method, MethodKind, Milliseconds, NoParams
+from hooksd.protocol.methods.base import Empty, Method, MethodKind, Milliseconds, NoParams, check_identifier
 
 
 __all__ = [
@@ -35,8 +35,11 @@ PROTOCOL_VERSION = 1
 class ClientInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who the client is; the name becomes part of the names of its programmatic hooks."""
 
-    name: str
-    version: str
+    name: Annotated[str, msgspec.Meta(max_length=128)]
+    version: Annotated[str, msgspec.Meta(max_length=128)]
+
+    def __post_init__(self) -> None:
+        check_identifier("name", self.name, printable=True)
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
