@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from hooksd.cli.exit_codes import ExitCode
 from hooksd.cli.terminal import Terminal, safe
 from hooksd_client import Client
-from hooksd_client.errors import DaemonNotReachable, HooksdClientError, RequestFailed
+from hooksd_client.errors import ClientError, DaemonNotReachable, RequestFailed
 from hooksd_client.paths import SocketPathError
 
 
@@ -53,12 +53,12 @@ def fail(code: ExitCode, message: str, *hints: str) -> NoReturn:
 
 
 @contextmanager
-def connected(args: argparse.Namespace, *, timeout_s: float | None = 30.0) -> Iterator[Client]:
+def connected(args: argparse.Namespace, *, timeout_s: float = 30.0) -> Iterator[Client]:
     """A client of the daemon; every failure of a request ends the command with its own exit code.
 
     Args:
         args: With the `socket` of `add_daemon_arguments`.
-        timeout_s: Longest wait for one answer; None for hooks that may take their time.
+        timeout_s: Longest wait for one answer; `math.inf` for hooks that may take their time.
     """
     try:
         with Client(socket_path=args.socket, timeout=timeout_s) as client:
@@ -71,7 +71,7 @@ def connected(args: argparse.Namespace, *, timeout_s: float | None = 30.0) -> It
         fail(
             ExitCode.USAGE if error.code in _USAGE_CODES else ExitCode.NO, safe(error), *_located(error.data)
         )
-    except HooksdClientError as error:
+    except ClientError as error:
         fail(ExitCode.UNREACHABLE, safe(error))
 
 

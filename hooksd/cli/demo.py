@@ -26,7 +26,7 @@ from hooksd.cli.demo_scenes import SCENES, Scene
 from hooksd.cli.exit_codes import ExitCode
 from hooksd.cli.terminal import Terminal, safe
 from hooksd_client import Client
-from hooksd_client.errors import HooksdClientError
+from hooksd_client.errors import ClientError
 
 
 __all__ = ["EXAMPLES", "HELP", "NAME", "add_arguments", "examples_directory", "run"]
@@ -155,7 +155,7 @@ def _play(speaker: Terminal, base: Path, socket: str, *, quiet: bool) -> dict[st
     told: dict[str, Any] = {"scenes": [], "left_out": []}
     try:
         with Client(socket_path=socket, timeout=60.0) as client:
-            opened = client.request("execution/open", _execution("demo", project))
+            opened = client.call("execution/open", _execution("demo", project))
             if not quiet:
                 hooks = sum(source["hooks"] for source in opened["sources"])
                 speaker.line(f"A private daemon serves {hooks} hooks of {opened['sources'][0]['path']}")
@@ -173,8 +173,8 @@ def _play(speaker: Terminal, base: Path, socket: str, *, quiet: bool) -> dict[st
                     _show(speaker, scene.title, outcome)
             told["scenes"].append(_notification(speaker, client, project, quiet=quiet))
             told["scenes"] += _frozen(speaker, client, base, quiet=quiet)
-            client.request("execution/close", {"execution_id": "demo"})
-    except HooksdClientError as error:
+            client.call("execution/close", {"execution_id": "demo"})
+    except ClientError as error:
         fail(ExitCode.NO, f"the demo's daemon did not answer as it should: {safe(error)}")
     return told
 
@@ -190,7 +190,7 @@ def _execution(name: str, project: Path) -> dict[str, Any]:
 
 
 def _dispatch(client: Client, execution: str, event: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    outcome: dict[str, Any] = client.request(
+    outcome: dict[str, Any] = client.call(
         "hook/dispatch", {"execution_id": execution, "event": event, "payload": dict(payload)}
     )
     return outcome
@@ -220,9 +220,7 @@ def _notification(speaker: Terminal, client: Client, project: Path, *, quiet: bo
     """Fire and forget: the answer comes at once, the hook runs on."""
     title = "a notification: the answer comes at once, the hook runs on"
     payload = {"category": "done", "priority": "normal", "title": "Demo", "body": "all events were sent"}
-    told = client.request(
-        "hook/notify", {"execution_id": "demo", "event": "Notification", "payload": payload}
-    )
+    told = client.call("hook/notify", {"execution_id": "demo", "event": "Notification", "payload": payload})
     phone = project / "phone.log"
     end = time.monotonic() + _PHONE_S
     while (
@@ -259,7 +257,7 @@ def _frozen(speaker: Terminal, client: Client, base: Path, *, quiet: bool) -> li
     edited.chmod(0o600)
     edited.replace(base / "bamboo" / "hooks.json")
     payload = {"tool_name": "Read", "tool_call_id": "call-9", "tool_input": {}}
-    client.request("execution/open", _execution("later", base / "project"))
+    client.call("execution/open", _execution("later", base / "project"))
     found = []
     for execution, decision, title in (
         ("demo", "none", "the configuration is edited: the open execution keeps what it was opened with"),
@@ -270,5 +268,5 @@ def _frozen(speaker: Terminal, client: Client, base: Path, *, quiet: bool) -> li
             _show(speaker, title, outcome)
         scene = Scene(title=title, event="PreToolUse", payload=payload, decision=decision)
         found.append(_judge(scene, outcome))
-    client.request("execution/close", {"execution_id": "later"})
+    client.call("execution/close", {"execution_id": "later"})
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from hooksd.cli import render
 from hooksd.cli.daemon_session import add_daemon_arguments, connected, terminal
@@ -34,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
     params = dispatch_params(args, default_payload={})
     if args.timeout_ms is not None:
         params["timeout_ms"] = args.timeout_ms
-    with connected(args, timeout_s=None) as client:
-        told = client.request("hook/dispatch", params)
+    with connected(args, timeout_s=math.inf) as client:
+        told = client.call("hook/dispatch", params)
     if args.json:
         terminal().json(told)
     else:

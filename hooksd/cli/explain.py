@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan."""
     params = dispatch_params(args, default_payload=synthetic_payload(args.agent, args.event))
     with connected(args) as client:
-        told = client.request("hook/explain", params)
+        told = client.call("hook/explain", params)
     speaker = terminal()
     if args.json:
         speaker.json(told)

@@ -120,7 +120,7 @@ def _bamboo_files(directory: str) -> dict[str, tuple[str, int]]:
 
 
 def _settings_files() -> dict[str, tuple[str, int]]:
-    from hooksd.config.settings_schema import settings_template
+    from hooksd.config.settings_template import settings_template
 
     return {
         "hooksd.toml": ("#:schema ./hooksd.schema.json\n" + settings_template(), 0o600),

@@ -15,7 +15,7 @@ from hooksd.cli.terminal import safe
 from hooksd.model.records import Level
 from hooksd.observe.log_records import RecordFilter
 from hooksd_client import Client, paths
-from hooksd_client.errors import HooksdClientError
+from hooksd_client.errors import ClientError
 
 
 __all__ = ["Reasons", "add_log_arguments", "log_file", "record_filter"]
@@ -88,8 +88,8 @@ class Reasons:
         try:
             if self._client is None:
                 self._client = Client(socket_path=self._socket, timeout=2.0)
-            told: dict[str, Any] = self._client.request("hook/result", {"invocation_id": invocation_id})
-        except HooksdClientError as error:
+            told: dict[str, Any] = self._client.call("hook/result", {"invocation_id": invocation_id})
+        except ClientError as error:
             # Without a daemon every further question would fail, too; an id that is not kept says nothing of others.
             self._reachable = getattr(error, "code", None) is not None
             return None

@@ -30,9 +30,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the round trip; 3 when nobody answers."""
     with connected(args, timeout_s=5.0) as client:
         # The first exchange pays for the connection; the second is what an agent sees.
-        client.request("daemon/ping", {})
+        client.call("daemon/ping", {})
         start = time.perf_counter()
-        client.request("daemon/ping", {})
+        client.call("daemon/ping", {})
         elapsed_ms = (time.perf_counter() - start) * 1000
     if args.json:
         terminal().json({"pong": True, "round_trip_ms": round(elapsed_ms, 3)})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 
 from hooksd.cli import render
 from hooksd.cli.daemon_session import add_daemon_arguments, connected, terminal
@@ -16,14 +18,16 @@ HELP = "read all configuration again"
 EXAMPLES = """\
 examples:
   hooksd reload            ask for it and go on
-  hooksd reload --wait     until the new revision is in force; exit 1 if something is wrong with it
+  hooksd reload --wait     until the new revision is in force; exit 1 if an error stands in it
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `reload`."""
     add_daemon_arguments(parser)
-    parser.add_argument("--wait", action="store_true", help="wait for the new revision and tell its problems")
+    parser.add_argument(
+        "--wait", action="store_true", help="until the new revision is in force, and tell its problems"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,13 +35,14 @@ def run(args: argparse.Namespace) -> int:
     speaker = terminal()
     with connected(args, timeout_s=60.0) as client:
         if not args.wait:
-            client.notify_method("config/reload", {})
+            pid = int(client.call("daemon/status")["pid"])
+            os.kill(pid, signal.SIGHUP)
             if args.json:
-                speaker.json({"requested": True})
+                speaker.json({"requested": True, "pid": pid})
             else:
-                speaker.line("reload requested")
+                speaker.line(f"told pid {pid} to reload; `--wait` tells what comes of it")
             return ExitCode.DONE
-        told = client.request("config/reload", {})
+        told = client.call("config/reload")
     problems = told.get("problems") or []
     if args.json:
         speaker.json(told)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print it; 1 when the daemon is not healthy."""
     with connected(args, timeout_s=10.0) as client:
-        told = client.request("daemon/status", {})
+        told = client.call("daemon/status", {})
     if args.json:
         terminal().json(told)
     else:

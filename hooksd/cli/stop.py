@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask for the shutdown and wait until the process is gone."""
     with connected(args, timeout_s=10.0) as client:
-        pid = int(client.request("daemon/status", {})["pid"])
+        pid = int(client.call("daemon/status", {})["pid"])
         grace_ms = args.grace_ms
-        client.request("daemon/shutdown", {} if grace_ms is None else {"grace_ms": grace_ms})
+        client.call("daemon/shutdown", {} if grace_ms is None else {"grace_ms": grace_ms})
     end = time.monotonic() + (grace_ms / 1000 if grace_ms is not None else 60.0) + _MARGIN_S
     while _alive(pid):
         if time.monotonic() > end:

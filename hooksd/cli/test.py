@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run it; 1 when what came out is ask or block."""
     params = _params(args)
-    with connected(args, timeout_s=None) as client:
-        told = client.request("hook/test", params)
+    with connected(args, timeout_s=math.inf) as client:
+        told = client.call("hook/test", params)
     results = told["results"] if isinstance(told.get("results"), list) else [told]
     if args.json:
         terminal().json(told)

@@ -15,8 +15,9 @@ from hooksd.cli import render
 from hooksd.cli.daemon_session import add_json_argument, fail, terminal
 from hooksd.cli.exit_codes import ExitCode
 from hooksd.cli.terminal import safe
+from hooksd.config.settings import Settings
 from hooksd.config.settings_file import read_settings
-from hooksd.config.sources import user_sources
+from hooksd.config.sources import base_sources
 from hooksd.dialects import DIALECTS
 from hooksd.model.hooks import Scope
 from hooksd.model.problems import ConfigProblem, Severity
@@ -65,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
     for entry in told:
         count = len(entry["problems"])
         word = speaker.style("ok", "green") if not count else f"{count} problem{'' if count == 1 else 's'}"
-        hooks = "" if entry["dialect"] == "hooksd" else f", {entry['hooks']} hooks"
-        speaker.line(f"{safe(entry['file'])} ({entry['dialect']}{hooks}): {word}")
+        what = "hooksd" if entry["dialect"] == "hooksd" else f"{entry['dialect']}, {entry['hooks']} hooks"
+        speaker.line(f"{safe(entry['file'])} ({what}): {word}")
         render.config_problems(
             speaker, msgspec.to_builtins(entry["problems"]), file=entry["file"], indent="  "
         )
@@ -87,15 +88,22 @@ def _dialect_of(file: str) -> str:
 def _configured() -> list[tuple[str, str]]:
     settings_path = os.environ.get("HOOKSD_CONFIG") or paths.config_file(os.environ)
     found = []
-    settings = None
+    settings = Settings()
     if os.path.exists(settings_path):
         found.append((settings_path, "hooksd"))
         try:
             with open(settings_path, "rb") as file:
-                settings = read_settings(file.read(), settings_path).settings
+                settings = read_settings(file.read(), file=settings_path).settings or settings
         except OSError:
-            settings = None
-    for source in user_sources(settings, os.environ):
+            # Told by the check of the file itself.
+            pass
+    sources = base_sources(
+        settings,
+        env=os.environ,
+        home=paths.home_dir(os.environ),
+        config_dir=paths.config_dir(os.environ),
+    )
+    for source in sources:
         path = next((candidate for candidate in source.candidates if os.path.exists(candidate)), None)
         if path is not None and source.enabled and source.dialect in DIALECTS:
             found.append((path, source.dialect))
@@ -110,7 +118,7 @@ def _check(file: str, dialect: str) -> tuple[list[ConfigProblem], int]:
         problem = ConfigProblem(severity=Severity.ERROR, path="", message=f"cannot be read: {error.strerror}")
         return [problem], 0
     if dialect == "hooksd":
-        return list(read_settings(text, file).problems), 0
+        return list(read_settings(text, file=file).problems), 0
     document = DIALECTS[dialect].read(
         text, Origin(source="file", scope=Scope.USER, file=os.path.abspath(file))
     )

@@ -15,7 +15,7 @@ import msgspec
 from hooksd.config import settings
 
 
-__all__ = ["Limit", "limits", "settings_schema"]
+__all__ = ["Limit", "descriptions", "limits", "settings_schema"]
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
 def limits() -> tuple[Limit, ...]:
     """Every key of `[limits]`, in the order of the module."""
-    reasons = _descriptions()["Limits"]
+    reasons = descriptions()["Limits"]
     return tuple(
         Limit(name=field.name, default=field.default, reason=reasons[field.name])
         for field in msgspec.structs.fields(settings.Limits)
@@ -37,7 +37,7 @@ def limits() -> tuple[Limit, ...]:
 
 def settings_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of `hooksd.toml`. Rules between keys are not in it."""
-    descriptions = _descriptions()
+    descriptions = descriptions()
     schema = msgspec.json.schema(settings.Settings)
     for name, described in descriptions.items():
         for key, text in described.items():
@@ -54,7 +54,7 @@ def _without_null(of_key: dict[str, Any]) -> dict[str, Any]:
     return dict(kind)
 
 
-def _descriptions() -> dict[str, dict[str, str]]:
+def descriptions() -> dict[str, dict[str, str]]:
     """The docstrings below attributes, by class and attribute."""
     found: dict[str, dict[str, str]] = {}
     for statement in ast.parse(inspect.getsource(settings)).body:
