@@ -37,9 +37,8 @@ def limits() -> tuple[Limit, ...]:
 
 def settings_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of `hooksd.toml`. Rules between keys are not in it."""
-    descriptions = descriptions()
     schema = msgspec.json.schema(settings.Settings)
-    for name, described in descriptions.items():
+    for name, described in descriptions().items():
         for key, text in described.items():
             properties = schema["$defs"][name]["properties"]
             properties[key] = {**_without_null(properties[key]), "description": text}
