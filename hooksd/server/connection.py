@@ -23,7 +23,7 @@ from hooksd.protocol.jsonrpc import Batch, Failure, Request, Response, Single
 from hooksd.server.hangup import HangupWatch
 from hooksd.server.peer import Peer, depth_of_process
 from hooksd.server.requests import BatchAnswers, Requests
-from hooksd.server.table import MethodTable
+from hooksd.server.table import Served
 from hooksd_client.wire import LineSplitter, LineTooLong
 
 
@@ -45,40 +45,34 @@ STALL_S: Final = 30.0
 
 
 class House:
-    """What all connections have in common.
+    """What all connections of a listener have in common.
 
     Attributes:
-        table: The methods.
+        served: The methods, and what they keep for each connection that was let in.
         record: Takes the records.
         hangups: Watches connections that are not read.
         limits: The limits that are in force now; a connection keeps those of its start.
         admit: Who is at the other end of a new connection; None if it is not let in.
-        half_closed: Called once for each connection that was let in, when its client sends nothing any more.
-        gone: Called once for each of these, after that, when its client takes nothing any more either.
-        closed: Called once for each of these when its descriptor is given back.
+        closed: Called once for each connection that was let in, when its descriptor is given back.
     """
 
-    __slots__ = ("admit", "closed", "gone", "half_closed", "hangups", "limits", "record", "table")
+    __slots__ = ("admit", "closed", "hangups", "limits", "record", "served")
 
     def __init__(
         self,
         *,
-        table: MethodTable[Connection],
+        served: Served[Connection],
         record: Recorder,
         hangups: HangupWatch,
         limits: Callable[[], Limits],
         admit: Callable[[socket.socket, Connection], Peer | None],
-        half_closed: Callable[[Connection], None],
-        gone: Callable[[Connection], None],
         closed: Callable[[Connection], None],
     ) -> None:
-        self.table = table
+        self.served = served
         self.record = record
         self.hangups = hangups
         self.limits = limits
         self.admit = admit
-        self.half_closed = half_closed
-        self.gone = gone
         self.closed = closed
 
 
@@ -112,7 +106,7 @@ class Connection:
         self._max_message_bytes = limits.max_message_bytes
         self._max_write_buffer_bytes = limits.max_write_buffer_bytes
         self._requests: Requests[Connection] = Requests(
-            self, house.table, send=self.send, ended=self._request_ended, record=house.record
+            self, house.served.table, send=self.send, ended=self._request_ended, record=house.record
         )
         self._unanswered = self._requests.unanswered
         self._backlog: deque[tuple[_Item, BatchAnswers | None]] = deque()
@@ -421,14 +415,14 @@ class Connection:
     def _end_of_requests(self) -> None:
         if not self.half_closed:
             self.half_closed = True
-            self._house.half_closed(self)
+            self._house.served.half_closed(self)
 
     def _client_is_gone(self) -> None:
         if self.gone:
             return
         self.gone = True
         self._requests.client_gone()
-        self._house.gone(self)
+        self._house.served.gone(self)
 
     def _tell(self, level: Level, kind: str, **fields: object) -> None:
         self._house.record(level, kind, {"uid": self.peer.uid, "pid": self.peer.pid, **fields})

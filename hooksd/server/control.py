@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hooksd.protocol.methods.daemon import DaemonState
+from hooksd.protocol.methods.daemon import DaemonStatusResult
 
 
 __all__ = ["DaemonControl"]
@@ -13,31 +13,10 @@ __all__ = ["DaemonControl"]
 class DaemonControl(Protocol):
     """The daemon, as `daemon/status` and `daemon/shutdown` see it."""
 
-    @property
-    def pid(self) -> int:
-        """Its process id."""
+    def status(self) -> DaemonStatusResult:
+        """The result of `daemon/status`."""
         ...
 
-    @property
-    def version(self) -> str:
-        """Its version."""
-        ...
-
-    @property
-    def uptime_s(self) -> float:
-        """Seconds since its start."""
-        ...
-
-    @property
-    def socket(self) -> str:
-        """Where it listens."""
-        ...
-
-    @property
-    def state(self) -> DaemonState:
-        """Where it is in its life."""
-        ...
-
-    def shutdown(self, grace_ms: int | None) -> None:
-        """Begin to drain, for at most `grace_ms` (None: `limits.drain_s`), then stop; returns at once."""
+    def shutdown(self, grace_s: float | None = None) -> None:
+        """Begin to drain, for at most `grace_s` (None: `limits.drain_s`), then stop; returns at once."""
         ...

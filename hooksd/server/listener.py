@@ -18,7 +18,7 @@ from hooksd.model.records import Level, Recorder
 from hooksd.server.connection import Connection, House
 from hooksd.server.hangup import hangup_watch
 from hooksd.server.peer import Peer, peer_of
-from hooksd.server.table import MethodTable
+from hooksd.server.table import Served
 
 
 __all__ = ["Listener"]
@@ -31,11 +31,9 @@ class Listener:
     """Accepts clients of our own user, and of root, until it is closed.
 
     Args:
-        table: The methods.
+        served: The methods, and what they keep for each connection.
         record: Takes the records.
         limits: The limits that are in force now.
-        half_closed: Called once for each connection when its client sends nothing any more.
-        gone: Called once for each connection, after that, when its client takes nothing any more either.
         max_connections: Connections at once. Default: `MAX_CONNECTIONS`, but never more than half of the descriptors
             that the process may have, so that hooks always find some.
     """
@@ -43,24 +41,20 @@ class Listener:
     def __init__(
         self,
         *,
-        table: MethodTable[Connection],
+        served: Served[Connection],
         record: Recorder,
         limits: Callable[[], Limits],
-        half_closed: Callable[[Connection], None],
-        gone: Callable[[Connection], None],
         max_connections: int | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._record = record
         self._hangups = hangup_watch(loop)
         self._house = House(
-            table=table,
+            served=served,
             record=record,
             hangups=self._hangups,
             limits=limits,
             admit=self._admit,
-            half_closed=half_closed,
-            gone=gone,
             closed=self._closed,
         )
         self._max_connections = max_connections or _default_limit()

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from hooksd import __version__
 from hooksd.config.store import ConfigStore
 from hooksd.model.events import Event
 from hooksd.model.outcome import Outcome
 from hooksd.model.records import Recorder
-from hooksd.observe.metrics import Metrics
 from hooksd.observe.stream import EventStream
 from hooksd.pipeline.dispatch import DispatchOptions, Pipeline
 from hooksd.pipeline.execution import Execution
@@ -29,11 +29,8 @@ from hooksd.protocol.methods.daemon import (
     DaemonPingResult,
     DaemonShutdownParams,
     DaemonStatusResult,
-    HookCounts,
     InitializeParams,
     InitializeResult,
-    Latency,
-    OutboxCounts,
     ServerInfo,
 )
 from hooksd.protocol.methods.events import (
@@ -91,7 +88,6 @@ class Methods:
         pipeline: Runs events.
         store: The configuration.
         stream: The records, as they happen.
-        metrics: The counters.
         control: The daemon itself.
         record: Takes the records.
         dialects: The names of the dialects that are known.
@@ -106,7 +102,6 @@ class Methods:
         pipeline: Pipeline,
         store: ConfigStore,
         stream: EventStream,
-        metrics: Metrics,
         control: DaemonControl,
         record: Recorder,
         dialects: Iterable[str],
@@ -115,7 +110,6 @@ class Methods:
         self._executions = pipeline.executions
         self._store = store
         self._stream = stream
-        self._metrics = metrics
         self._control = control
         self._record = record
         self._dialects = tuple(dialects)
@@ -344,7 +338,7 @@ class Methods:
             connection.client_name = params.client.name
         return InitializeResult(
             protocol_version=PROTOCOL_VERSION,
-            server=ServerInfo(name="hooksd", version=self._control.version),
+            server=ServerInfo(name="hooksd", version=__version__),
             dialects=self._dialects,
             methods=tuple(self.table),
             limits=msgspec.structs.asdict(self._store.settings.limits),
@@ -354,38 +348,11 @@ class Methods:
         return _PONG
 
     def _status(self, _: Connection, __: NoParams) -> DaemonStatusResult:
-        config = self._store.status()
-        counters = self._metrics.counters()
-        slots = self._pipeline.slots
-        return DaemonStatusResult(
-            pid=self._control.pid,
-            version=self._control.version,
-            uptime_s=round(self._control.uptime_s, 3),
-            socket=self._control.socket,
-            state=self._control.state,
-            revision=config.revision,
-            sources=config.sources,
-            executions=len(self._executions),
-            hooks=HookCounts(
-                running=slots.running,
-                queued=sum(slots.queued.values()),
-                total=counters.total,
-                failed=counters.failed,
-                timed_out=counters.timed_out,
-                blocked=counters.blocked,
-            ),
-            outbox=OutboxCounts(),
-            latency_ms={
-                hook: Latency(p50=one.p50, p95=one.p95, p99=one.p99)
-                for hook, one in self._metrics.latency_ms().items()
-            },
-            warm={},
-            problems=config.problems,
-        )
+        return self._control.status()
 
     def _shutdown(self, _: Connection, params: DaemonShutdownParams) -> Empty:
         # After this read, so that the answer leaves first.
-        asyncio.get_running_loop().call_soon(self._control.shutdown, params.grace_ms)
+        asyncio.get_running_loop().call_soon(self._control.shutdown, _seconds(params.grace_ms))
         return EMPTY
 
     def _cancel(self, connection: Connection, params: CancelParams) -> Empty:

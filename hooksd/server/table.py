@@ -7,14 +7,14 @@ read, or a `Step`: something to wait for, whose own result is again one of both.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from hooksd.protocol.methods.base import Method
 
 
-__all__ = ["Entry", "MethodTable", "Step"]
+__all__ = ["Entry", "MethodTable", "Served", "Step"]
 
 P = TypeVar("P", bound=msgspec.Struct)
 C = TypeVar("C")
@@ -64,3 +64,20 @@ class Entry(Generic[C]):
 
 
 MethodTable = Mapping[str, Entry[C]]
+
+
+class Served(Protocol[C]):
+    """What is served to connections of a type: the methods, and what they keep for each connection."""
+
+    @property
+    def table(self) -> MethodTable[C]:
+        """The methods."""
+        ...
+
+    def half_closed(self, connection: C) -> None:
+        """The client of a connection sends nothing any more; called once for each."""
+        ...
+
+    def gone(self, connection: C) -> None:
+        """It takes nothing any more either; called once for each, after `half_closed`."""
+        ...
