@@ -63,13 +63,18 @@ def run(args: argparse.Namespace) -> int:
     """Serve until told to stop. Tells on stderr why it cannot start."""
     # Late: only this command pays for the daemon's imports.
     from hooksd.daemon import ServeOptions, serve
+    from hooksd.model.records import Level
 
+    level = args.log_level or os.environ.get("HOOKSD_LOG_LEVEL") or None
+    if level not in {None, *Level}:
+        sys.stderr.write(f"hooksd serve: HOOKSD_LOG_LEVEL is {level!r}; it can be {', '.join(Level)}\n")
+        return ExitCode.USAGE
     options = ServeOptions(
         socket=args.socket,
-        config=args.config or os.environ.get("HOOKSD_CONFIG") or None,
+        config=args.config,
         state_dir=args.state_dir,
         log_file=args.log_file,
-        log_level=args.log_level or os.environ.get("HOOKSD_LOG_LEVEL") or None,
+        log_level=Level(level) if level else None,
         log_format=args.log_format,
         ready_fd=args.ready_fd,
     )
