@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,7 +76,7 @@ class Bamboo:
             if place and trim(place):
                 return place
         if isinstance(hook.handler, Script) and hook.file:
-            return posixpath.dirname(hook.file)
+            return os.path.dirname(hook.file)
         return places.daemon_cwd
 
     def input(self, event: Event, hook: Hook, cwd: str, *, script_path: str | None) -> HookInput:

@@ -45,12 +45,10 @@ _DECISION_HINT = (
 # Exit code 2 is also what interpreters and tools give for errors of their own (Bamboo dialect 9, 9a). What they say
 # then, in the versions that were tried: dash, bash, python, argparse, clap, getopt, grep, ls.
 _INTERPRETER_ERROR = re.compile(
-    rb"syntax error|unexpected (?:EOF|end of file)|Illegal option|[Cc]an(?:not|'t) (?:open|access)"
-    rb"|No such file or directory|parameter (?:not set|null or not set)|^usage:|^Usage:|unrecognized (?:option|argument)"
-    rb"|invalid option|unexpected argument",
-    re.MULTILINE,
+    rb"syntax error|unexpected (?:EOF|end of file)|illegal option|invalid option|can(?:not|'t) (?:open|access)"
+    rb"|no such file or directory|parameter (?:null or )?not set|^usage:|un(?:recognized|expected) (?:option|argument)",
+    re.IGNORECASE | re.MULTILINE,
 )
-
 
 _SUSPICIOUS = HookProblem(
     kind=ProblemKind.SUSPICIOUS_EXIT_2,

@@ -6,6 +6,7 @@ that can be pinned on hooks costs those hooks; any other costs the document**, a
 | fault | costs |
 |---|---|
 | not UTF-8 (UTF-16 is told as such), not JSON, nested deeper than 128, more than a million values or 16 MiB | the document |
+| more than 100,000 hooks | the document |
 | the root or `lifecycle_hooks` no object; `lifecycle_hooks.enabled` no boolean | the document |
 | a revision envelope with a newer or odd `schema_version`, an odd `revision`, or `data` that is no object | the document |
 | a known key twice in the root, the envelope or `lifecycle_hooks` | the document |
@@ -23,6 +24,7 @@ What is lost keeps its name: such a hook is in `Document.hooks` with its `load_p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hooksd.dialects.bamboo_handler_reader import HANDLER_KEYS, HandlerReader, ReadHandler, is_count
 from hooksd.dialects.bamboo_schema import (
@@ -37,8 +39,8 @@ from hooksd.dialects.bamboo_schema import (
 from hooksd.dialects.document_text import LineIndex, UnreadableText, cut, decode_document
 from hooksd.dialects.json_document import JsonNode, JsonSyntaxError, kind_of, parse_json, show
 from hooksd.dialects.located_problems import LocatedProblems
-from hooksd.dialects.name_patterns import check_name_pattern
-from hooksd.dialects.suggestions import did_you_mean
+from hooksd.dialects.name_patterns import PatternFault, check_name_pattern
+from hooksd.dialects.suggestions import did_you_mean, nearest_or_all
 from hooksd.model.hooks import Contract, Hook, NamePattern
 from hooksd.model.problems import ConfigProblem
 from hooksd.model.sources import Document, Origin
@@ -49,6 +51,8 @@ __all__ = ["read_document"]
 SECTION = "lifecycle_hooks"
 ENVELOPE_VERSION = 1
 """Newest revision envelope that is understood."""
+MAX_HOOKS = 100_000
+"""Most hooks of one document; the reference has no limit, and nobody has a thousandth of it."""
 
 _BODY_KEYS = keys(HooksBody)
 _ENVELOPE_KEYS = tuple(key for key in keys(HooksJson) if key not in _BODY_KEYS)
@@ -79,6 +83,10 @@ def read_document(text: bytes, origin: Origin, *, windows: bool) -> Document:
     return _Reader(origin, lines, problems, windows=windows).read(root)
 
 
+class _TooManyHooks(Exception):
+    """The document has more than `MAX_HOOKS`."""
+
+
 class _Reader:
     """One reading of one document."""
 
@@ -98,10 +106,19 @@ class _Reader:
         revision = 0
         if type(root.value) is not dict:
             self._fatal("", root.offset, f"the document must be an object, not {kind_of(root)}")
-        elif all(key in root.value for key in _ENVELOPE_KEYS):
-            revision = self._read_envelope(root)
         else:
-            self._read_body(root)
+            try:
+                if all(key in root.value for key in _ENVELOPE_KEYS):
+                    revision = self._read_envelope(root)
+                else:
+                    self._read_body(root)
+            except _TooManyHooks:
+                self._fatal(
+                    SECTION,
+                    root.offset,
+                    f"there are more than {MAX_HOOKS} hooks",
+                    "use fewer, larger scripts",
+                )
         return Document(
             hooks=tuple(self._hooks) if self._usable else (),
             problems=self._problems.in_file_order(),
@@ -138,7 +155,7 @@ class _Reader:
         for key, node in body.value.items():
             if key not in _BODY_KEYS:
                 self._problems.warning(
-                    cut(key), node.key_offset, f"unknown key `{cut(key)}`", _body_hint(key, body)
+                    cut(key), node.key_offset, f"unknown key `{cut(key)}`", partial(_body_hint, key, body)
                 )
         request_hooks = body.value.get("hooks")
         if request_hooks is not None and type(request_hooks.value) is dict:
@@ -169,9 +186,9 @@ class _Reader:
             if key in EVENTS:
                 self._read_event(key, f"{SECTION}.{key}", node)
             elif key not in _SECTION_KEYS:
-                hint = did_you_mean(key, EVENTS) or _ALL_EVENTS
+                nearest = partial(nearest_or_all, key, EVENTS, _ALL_EVENTS)
                 self._problems.error(
-                    f"{SECTION}.{cut(key)}", node.key_offset, f"unknown event `{cut(key)}`", hint
+                    f"{SECTION}.{cut(key)}", node.key_offset, f"unknown event `{cut(key)}`", nearest
                 )
         if self._inactive is not None and self._hooks:
             at = section if enabled is None else enabled
@@ -203,7 +220,9 @@ class _Reader:
         for key, node in members.items():
             if key not in _GROUP_KEYS:
                 hint = (
-                    "handlers belong into `hooks`" if key in HANDLER_KEYS else did_you_mean(key, _GROUP_KEYS)
+                    "handlers belong into `hooks`"
+                    if key in HANDLER_KEYS
+                    else partial(did_you_mean, key, _GROUP_KEYS)
                 )
                 self._problems.warning(
                     f"{path}.{cut(key)}", node.key_offset, f"unknown key `{cut(key)}`", hint
@@ -248,10 +267,10 @@ class _Reader:
         if event not in TOOL_EVENTS:
             message = f"{event} has no tool, so matcher is ignored and the hooks always run"
             self._problems.warning(path, node.offset, message, "leave matcher out")
-            for fault in faults:
-                self._problems.warning(path, node.offset, fault.message, fault.hint)
+        report = self._problems.error if event in TOOL_EVENTS else self._problems.warning
+        problems = [report(path, node.offset, _told(fault), fault.hint) for fault in faults]
+        if event not in TOOL_EVENTS:
             return None, None
-        problems = [self._problems.error(path, node.offset, fault.message, fault.hint) for fault in faults]
         if problems:
             return None, problems[0]
         return (NamePattern(pattern=node.value) if node.value else None), None
@@ -268,6 +287,8 @@ class _Reader:
         inactive: str | None = None,
     ) -> None:
         """Add what is written at a path as a hook; `fault` is one of its group."""
+        if len(self._hooks) >= MAX_HOOKS:
+            raise _TooManyHooks
         problem = fault or read.fault
         self._hooks.append(
             Hook(
@@ -311,6 +332,10 @@ class _Reader:
         if first is not None and path in ("", SECTION):
             self._usable = False
         return first
+
+
+def _told(fault: PatternFault) -> str:
+    return fault.message + (f" (at character {fault.offset + 1})" if fault.offset else "")
 
 
 def _body_hint(key: str, body: JsonNode) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,8 +26,8 @@ from hooksd.dialects.bamboo_schema import (
 )
 from hooksd.dialects.document_text import cut
 from hooksd.dialects.json_document import JsonNode, kind_of, show
-from hooksd.dialects.located_problems import LocatedProblems
-from hooksd.dialects.suggestions import did_you_mean
+from hooksd.dialects.located_problems import Hint, LocatedProblems
+from hooksd.dialects.suggestions import did_you_mean, nearest_or_all
 from hooksd.model.hooks import Handler
 from hooksd.model.problems import ConfigProblem
 
@@ -90,7 +91,7 @@ class HandlerReader:
             return kind.value, None
         # The reference had such a handler for a short time, and never migrated it (Bamboo dialect 1.9).
         old = 'write "type": "script" and the file in `path`' if kind.value == "javascript" else None
-        hint = old or did_you_mean(kind.value, _KEYS_OF) or _TYPES
+        hint = old or partial(nearest_or_all, kind.value, tuple(_KEYS_OF), _TYPES)
         return None, self._problems.error(path, kind.offset, f"unsupported type {show(kind)}", hint)
 
     def _read_command(self, path: str, node: JsonNode) -> tuple[Handler | None, ConfigProblem | None]:
@@ -138,11 +139,13 @@ class HandlerReader:
     def _read_runner(self, path: str, node: JsonNode | None) -> tuple[str, ConfigProblem | None]:
         if node is None:
             return "auto", None
+        hint: Hint
         if type(node.value) is not str:
-            message, hint = f"must be a string, not {kind_of(node)}", _ALL_RUNNERS
+            message = f"must be a string, not {kind_of(node)}"
+            hint = _ALL_RUNNERS
         elif node.value not in RUNNERS:
             message = f"unsupported runner {show(node)}"
-            hint = did_you_mean(node.value, RUNNERS) or _ALL_RUNNERS
+            hint = partial(nearest_or_all, node.value, RUNNERS, _ALL_RUNNERS)
         else:
             return node.value, None
         return "auto", self._problems.error(path, node.offset, message, hint)
@@ -166,7 +169,7 @@ class HandlerReader:
             if key in _KEYS_OF[kind]:
                 continue
             message = f"unknown key `{cut(key)}`"
-            hint = did_you_mean(key, _KEYS_OF[kind])
+            hint: Hint = partial(did_you_mean, key, _KEYS_OF[kind])
             if key in HANDLER_KEYS:
                 message, hint = f"`{key}` has no meaning for a {kind} handler", "leave it out"
             elif key == "timeout":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 
 from hooksd.model.problems import ConfigProblem, Severity
@@ -55,7 +56,9 @@ class LineIndex:
     """Turns offsets of one text into lines and columns, both counted from 1, columns in characters."""
 
     def __init__(self, text: str) -> None:
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        # An array: a hostile file is nothing but line ends, and a list of them would take half a gigabyte.
+        self._starts = array("L", [0])
+        self._starts.extend(found.end() for found in re.finditer("\n", text))
 
     def line(self, offset: int) -> int:
         """The line that an offset is in."""
@@ -69,5 +72,7 @@ class LineIndex:
 
 def cut(text: str, limit: int = MAX_SHOWN) -> str:
     """A text as a message may repeat it: short, and nothing in it that is not printable."""
+    if len(text) <= limit and text.isprintable():
+        return text
     shown = "".join(character if character.isprintable() else "\ufffd" for character in text[: limit + 1])
     return shown if len(shown) <= limit else shown[:limit] + "…"

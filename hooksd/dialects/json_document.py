@@ -140,12 +140,13 @@ def parse_json(text: str) -> JsonNode:
         if values > MAX_VALUES:
             raise JsonSyntaxError(JsonFault.LIMIT, f"more than {MAX_VALUES} values", offset)
 
-        if type(container.value) is list:
+        siblings: Any = container.value
+        if type(siblings) is list:
             node = JsonNode(value, offset, offset)
-            container.value.append(node)
+            siblings.append(node)
         else:
             node = JsonNode(value, offset, key_offset)
-            if container.value.setdefault(key, node) is not node:
+            if siblings.setdefault(key, node) is not node:
                 if container.duplicates is None:
                     container.duplicates = []
                 container.duplicates.append((key, key_offset))

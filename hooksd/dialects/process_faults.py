@@ -108,7 +108,8 @@ def _shortened(data: bytes, *, from_end: bool) -> str | None:
 
 
 def _launch_fault(failure: LaunchFailure) -> HookProblem:
-    return HookProblem(kind=failure.kind, message=failure.message, hint=failure.hint)
+    detail = None if failure.detail is None else tail(failure.detail.encode(errors="replace"))
+    return HookProblem(kind=failure.kind, message=failure.message, hint=failure.hint, detail=detail)
 
 
 def _signal_name(number: int) -> str:

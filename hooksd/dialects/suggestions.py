@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-__all__ = ["did_you_mean", "nearest"]
+__all__ = ["did_you_mean", "nearest", "nearest_or_all"]
 
 MAX_WORD = 64
 """Longest word that is compared; comparing is quadratic, and no known word is as long."""
@@ -25,3 +25,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint that names the nearest known word, None if none is near."""
     found = nearest(word, known)
     return None if found is None else f"did you mean {found}?"
+
+
+def nearest_or_all(word: str, known: Iterable[str], all_of_them: str) -> str:
+    """A hint that names the nearest known word; if none is near, the given hint, which names them all."""
+    return did_you_mean(word, known) or all_of_them
