@@ -240,12 +240,22 @@ class Fold(Generic[P]):
             decided_by=self._decided_by,
             contexts=tuple(self._contexts),
             reminders=tuple(self._reminders),
-            arguments=None if blocked or self.arguments == self._event.tool_arguments else self.arguments,
+            arguments=None if blocked else self._changed_arguments(),
             continuation=self._continuation,
             revision=revision,
             handlers=tuple(handlers),
             problems=tuple(self._problems),
         )
+
+    def _changed_arguments(self) -> dict[str, Any] | None:
+        if self.arguments is None:
+            return None
+        # As JSON, because to Python 1, 1.0 and true are equal, and a rewrite of one to the other must not get lost.
+        before, after = (
+            msgspec.json.encode(arguments, order="sorted")
+            for arguments in (self._event.tool_arguments, self.arguments)
+        )
+        return None if before == after else self.arguments
 
     @property
     def problems(self) -> tuple[DispatchProblem, ...]:

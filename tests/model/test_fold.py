@@ -575,6 +575,14 @@ def test_arguments_that_come_out_as_they_were_are_not_told() -> None:
     assert outcome.arguments is None
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, True), (0, False), (1, 1.0), (1.0, True)])
+def test_a_rewrite_to_what_only_python_calls_equal_is_told(before: Any, after: Any) -> None:
+    outcome, _, _ = run((planned("a"), Reply(arguments={"x": after})), on=event(arguments={"x": before}))
+
+    assert outcome.arguments is not None
+    assert type(outcome.arguments["x"]) is type(after)
+
+
 def test_a_block_needs_no_arguments() -> None:
     outcome, _, _ = run(
         (planned("a"), Reply(arguments={"x": 2})), (planned("b"), block()), on=event(arguments={"x": 1})
