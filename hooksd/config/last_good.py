@@ -147,6 +147,8 @@ class LastGood:
 
     def _write(self, name: str, content: bytes, what: str) -> bool:
         try:
+            # One after the other: `makedirs` gives its mode to the last one only.
+            os.makedirs(self._state_dir, mode=0o700, exist_ok=True)
             os.makedirs(os.path.dirname(name), mode=0o700, exist_ok=True)
             replace_file(name, content, mode=0o600)
         except OSError as error:

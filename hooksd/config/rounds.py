@@ -53,6 +53,8 @@ class Rounds:
         self._next: Request | None = None
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0
+        """When it is due; the handle of uvloop does not always know."""
         self._closed = False
         self._task = loop.create_task(self._work(), name="hooksd-config")
 
@@ -82,11 +84,11 @@ class Rounds:
     def ask_in(self, delay_s: float) -> None:
         """Ask for a round of everything after a time, unless one is to come sooner; nothing once closed."""
         when_s = self._loop.time() + max(delay_s, 0.0)
-        if self._closed or (self._timer is not None and self._timer.when() <= when_s):
+        if self._closed or (self._timer is not None and self._timer_s <= when_s):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when_s, self._timed)
+        self._timer, self._timer_s = self._loop.call_at(when_s, self._timed), when_s
 
     def _timed(self) -> None:
         self._timer = None
