@@ -6,8 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +63,43 @@ class Bench:
             "BAMBOO_DATA_DIR": str(self.hooks_json.parent),
         }
         self.records: list[tuple[Level, str, dict[str, Any]]] = []
+        self.started = False
         self.runner: Runner
         self.store: ConfigStore
         self.pipeline: Pipeline
+
+    async def start(self) -> Pipeline:
+        """Read the files and begin; not before they are written."""
+        loop = asyncio.get_running_loop()
+        places = ConfigPlaces(
+            settings_path=str(self.config / "hooksd.toml"),
+            config_dir=str(self.config),
+            state_dir=str(self.root / "state"),
+            home=self.env["HOME"],
+            env=self.env,
+        )
+        self.store = ConfigStore(places)
+        self.store.load()
+        self.store.start(loop, self.record)
+        self.runner = Runner(loop, max_ending=16)
+        self.pipeline = Pipeline(
+            runner=self.runner,
+            store=self.store,
+            record=self.record,
+            dialects=DIALECTS,
+            daemon_env=self.env,
+            daemon_cwd=str(self.root),
+            socket_path="/run/hooksd.sock",
+        )
+        self.started = True
+        return self.pipeline
+
+    async def aclose(self) -> None:
+        """End everything."""
+        if self.started:
+            await self.pipeline.aclose()
+            await self.runner.aclose(0.2)
+            await self.store.aclose()
 
     # Configuration
 
@@ -154,59 +187,9 @@ def _handler(hook: Any) -> dict[str, Any]:
     return {"type": "command", "command": hook} if isinstance(hook, str) else hook
 
 
-Starter = Callable[[], Awaitable[Bench]]
-
-
 @pytest.fixture
-def bench_root(tmp_path: Path) -> Path:
-    root = tmp_path / "bench"
-    root.mkdir()
-    return root
-
-
-@asynccontextmanager
-async def running(root: Path) -> AsyncIterator[tuple[Bench, Starter]]:
-    bench = Bench(root)
-    begun = False
-
-    async def start() -> Bench:
-        nonlocal begun
-        begun = True
-        loop = asyncio.get_running_loop()
-        places = ConfigPlaces(
-            settings_path=str(bench.config / "hooksd.toml"),
-            config_dir=str(bench.config),
-            state_dir=str(bench.root / "state"),
-            home=str(bench.root / "home"),
-            env=bench.env,
-        )
-        bench.store = ConfigStore(places)
-        bench.store.load()
-        bench.store.start(loop, bench.record)
-        bench.runner = Runner(loop, max_ending=16)
-        bench.pipeline = Pipeline(
-            runner=bench.runner,
-            store=bench.store,
-            record=bench.record,
-            dialects=DIALECTS,
-            daemon_env=bench.env,
-            daemon_cwd=str(bench.root),
-            socket_path="/run/hooksd.sock",
-        )
-        return bench
-
-    try:
-        yield bench, start
-    finally:
-        if begun:
-            await bench.pipeline.aclose()
-            await bench.runner.aclose(0.2)
-            await bench.store.aclose()
-
-
-@pytest.fixture
-async def bench(bench_root: Path, anyio_backend: object) -> AsyncIterator[Bench]:
-    """A bench; `await bench.start()` after its files are written."""
-    async with running(bench_root) as (made, start):
-        made.start = start  # type: ignore[attr-defined]
-        yield made
+async def bench(tmp_path: Path, anyio_backend: object) -> AsyncIterator[Bench]:
+    """A bench; `await bench.start()` once its files are written."""
+    made = Bench(tmp_path)
+    yield made
+    await made.aclose()

@@ -1,0 +1,220 @@
+"""Slots: lanes that do not wait for each other, order, bounds, serial hooks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import msgspec
+import pytest
+
+from hooksd.config.settings import Limits
+from hooksd.pipeline.slots import Busy, Lane, Permit, Slots
+
+
+def slots(**limits: float) -> Slots:
+    return Slots(
+        msgspec.structs.replace(
+            Limits(), **{"max_running_gates": 1, "max_running_background": 1, "max_queue_s": 5, **limits}
+        )
+    )
+
+
+async def settle() -> None:
+    """Let every task come as far as it can without time passing."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def waiting(
+    made: Slots, lane: Lane, depth: int = 0, serial: str | None = None
+) -> asyncio.Task[Permit | Busy]:
+    task = asyncio.ensure_future(made.acquire(lane, depth, serial))
+    await settle()
+    return task
+
+
+async def test_gates_never_wait_behind_observers_nor_depths_behind_each_other() -> None:
+    made = slots()
+
+    held = [made.acquire_now(lane, depth) for lane in Lane for depth in (0, 1)]
+
+    assert None not in held
+    assert made.running == 4
+    assert made.acquire_now(Lane.GATE, 0) is None
+
+
+async def test_the_first_to_come_is_the_first_to_be_served() -> None:
+    made = slots()
+    first = made.acquire_now(Lane.GATE, 0)
+    assert first is not None
+    tasks = [await waiting(made, Lane.GATE) for _ in range(3)]
+    assert made.queued == {Lane.GATE: 3, Lane.BACKGROUND: 0}
+
+    held = first
+    for task in tasks:
+        made.release(held)
+        await settle()
+        assert [task.done() for task in tasks].count(True) == tasks.index(task) + 1
+        got = task.result()
+        assert isinstance(got, Permit)
+        held = got
+
+    made.release(held)
+    assert made.running == 0
+    assert made.queued[Lane.GATE] == 0
+
+
+async def test_the_queue_is_bounded_for_each_lane() -> None:
+    made = slots(max_queued=1)
+    for lane in Lane:
+        assert made.acquire_now(lane, 0) is not None
+    background = await waiting(made, Lane.BACKGROUND)
+
+    refused = await made.acquire(Lane.BACKGROUND, 0)
+    gate = await waiting(made, Lane.GATE)
+
+    assert isinstance(refused, Busy)
+    assert "limits.max_queued" in refused.message
+    assert not gate.done()
+    for task in (background, gate):
+        task.cancel()
+    await settle()
+
+
+@pytest.mark.parametrize(("queue_s", "budget_s"), [(0.02, None), (5, 0.02), (0.02, 5)])
+async def test_the_wait_is_bounded_by_the_queue_and_by_the_budget(
+    queue_s: float, budget_s: float | None
+) -> None:
+    made = slots(max_queue_s=queue_s)
+    held = made.acquire_now(Lane.GATE, 0)
+    assert held is not None
+
+    refused = await made.acquire(Lane.GATE, 0, budget_s=budget_s)
+
+    assert isinstance(refused, Busy)
+    assert "0.02 s" in refused.message
+    assert "limits.max_running_gates" in refused.message
+    made.release(held)
+    assert made.running == 0
+
+
+async def test_a_serial_hook_never_runs_twice_at_a_time() -> None:
+    made = slots(max_running_gates=4)
+    first = made.acquire_now(Lane.GATE, 0, "a")
+    assert first is not None
+    assert made.acquire_now(Lane.GATE, 0, "a") is None
+    second = await waiting(made, Lane.GATE, 0, "a")
+    third = await waiting(made, Lane.GATE, 1, "a")
+
+    assert made.acquire_now(Lane.GATE, 0, "b") is not None
+    assert made.acquire_now(Lane.GATE, 0) is not None
+    assert not second.done()
+
+    made.release(first)
+    await settle()
+    assert second.done()
+    assert not third.done()
+    got = second.result()
+    assert isinstance(got, Permit)
+    made.release(got)
+    got = await third
+    assert isinstance(got, Permit)
+    made.release(got)
+    again = made.acquire_now(Lane.GATE, 0, "a")
+    assert again is not None
+
+
+async def test_a_serial_hook_that_does_not_end_makes_the_next_one_fail() -> None:
+    made = slots(max_running_gates=4, max_queue_s=0.02)
+    first = made.acquire_now(Lane.GATE, 0, "a")
+    assert first is not None
+
+    refused = await made.acquire(Lane.GATE, 0, "a")
+
+    assert isinstance(refused, Busy)
+    assert "serial" in refused.message
+    assert made.running == 1
+    made.release(first)
+    assert made.acquire_now(Lane.GATE, 0, "a") is not None
+
+
+async def test_a_serial_hook_without_a_slot_gives_its_turn_back() -> None:
+    made = slots(max_queue_s=0.02)
+    held = made.acquire_now(Lane.GATE, 0)
+    assert held is not None
+
+    assert isinstance(await made.acquire(Lane.GATE, 0, "a"), Busy)
+
+    made.release(held)
+    assert made.acquire_now(Lane.GATE, 0, "a") is not None
+
+
+@pytest.mark.parametrize("serial", [None, "a"])
+async def test_cancelling_a_wait_leaves_nothing_held(serial: str | None) -> None:
+    made = slots()
+    held = made.acquire_now(Lane.GATE, 0, serial)
+    assert held is not None
+    task = await waiting(made, Lane.GATE, 0, serial)
+
+    task.cancel()
+    made.release(held)
+    await settle()
+
+    assert task.cancelled()
+    assert made.running == 0
+    assert made.queued[Lane.GATE] == 0
+    assert made.acquire_now(Lane.GATE, 0, serial) is not None
+
+
+@pytest.mark.parametrize("serial", [None, "a"])
+async def test_a_slot_that_comes_together_with_the_cancellation_is_passed_on(serial: str | None) -> None:
+    made = slots()
+    held = made.acquire_now(Lane.GATE, 0, serial)
+    assert held is not None
+    task = await waiting(made, Lane.GATE, 0, serial)
+    other = await waiting(made, Lane.GATE, 0, serial)
+
+    made.release(held)
+    task.cancel()
+    got = await other
+
+    assert task.cancelled()
+    assert isinstance(got, Permit)
+    made.release(got)
+    assert made.running == 0
+
+
+async def test_cancelling_while_a_turn_is_held_gives_it_back() -> None:
+    made = slots()
+    held = made.acquire_now(Lane.GATE, 0)
+    assert held is not None
+    task = await waiting(made, Lane.GATE, 0, "a")
+
+    task.cancel()
+    await settle()
+    made.release(held)
+
+    assert made.acquire_now(Lane.GATE, 0, "a") is not None
+
+
+async def test_one_that_has_given_up_is_passed_over() -> None:
+    made = slots(max_queue_s=0.02)
+    held = made.acquire_now(Lane.GATE, 0)
+    assert held is not None
+    assert isinstance(await made.acquire(Lane.GATE, 0), Busy)
+    made.limits = msgspec.structs.replace(made.limits, max_queue_s=5)
+    next_one = await waiting(made, Lane.GATE)
+
+    made.release(held)
+
+    assert isinstance(await next_one, Permit)
+
+
+async def test_a_limit_that_was_raised_counts_at_once() -> None:
+    made = slots()
+    assert made.acquire_now(Lane.BACKGROUND, 0) is not None
+    made.limits = msgspec.structs.replace(made.limits, max_running_background=2)
+
+    assert made.acquire_now(Lane.BACKGROUND, 0) is not None
+    gc.collect()
