@@ -1,0 +1,268 @@
+"""The exceptions of the client.
+
+One root, split by what the caller can do about it:
+
+- `ClientError`
+  - `NoAnswer`: nobody decided; `guarded` says whether the event must then be taken as blocked
+    - `DaemonNotReachable`: there is no connection, and nothing was run
+    - `ConnectionLost`: the connection broke while the request was under way
+    - `RequestTimeout`: the caller's own time limit passed
+  - `RequestFailed`: the daemon answered with an error; one subclass per code of protocol section 4
+  - `ProtocolViolation`: the daemon sent something that the protocol does not allow
+  - `ClientClosed`: the client was used after it had been closed
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple, Type
+
+
+__all__ = [
+    "Busy",
+    "ClientClosed",
+    "ClientError",
+    "ConfigurationInvalid",
+    "ConnectionLost",
+    "DaemonNotReachable",
+    "Draining",
+    "ExecutionConflict",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "MessageTooLarge",
+    "MethodNotFound",
+    "NoAnswer",
+    "NotPermitted",
+    "ParseError",
+    "ProtocolViolation",
+    "RequestCancelled",
+    "RequestFailed",
+    "RequestTimeout",
+    "StaleRevision",
+    "UnknownEvent",
+    "UnknownExecution",
+    "Untrusted",
+    "request_failed",
+]
+
+
+class ClientError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+
+class NoAnswer(ClientError):
+    """The request got no answer, so nothing is known about what it decided.
+
+    Attributes:
+        guarded: Only ever true for `dispatch`: a guard of this user wants the event answered closed when nobody
+            decides it (design rule 2). The caller must then treat the event as blocked, whatever it does otherwise
+            when hooksd is not there.
+    """
+
+    guarded: bool = False
+
+
+class DaemonNotReachable(NoAnswer, ConnectionError):
+    """No connection could be made, or the listener is not one that may be trusted; nothing was run.
+
+    Attributes:
+        path: The address that was tried.
+        reason: Why it cannot be reached.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"hooksd cannot be reached at {self.path}: {self.reason}"
+
+
+class ConnectionLost(NoAnswer, ConnectionError):
+    """The connection broke before the answer came.
+
+    Attributes:
+        reason: What was seen of it.
+        may_have_run: Whether the daemon may have got the whole request. Where it is true, the client repeats only
+            requests that change nothing.
+    """
+
+    def __init__(self, reason: str, *, may_have_run: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.may_have_run = may_have_run
+
+    def __str__(self) -> str:
+        told = "the request may have been run" if self.may_have_run else "the request was not run"
+        return f"the connection to hooksd was lost: {self.reason}; {told}"
+
+
+class RequestTimeout(NoAnswer, TimeoutError):
+    """The time that the caller gave has passed; the daemon has been told to cancel the request.
+
+    Attributes:
+        what: The method, or what else was waited for.
+        timeout_s: The time that was given, in seconds.
+    """
+
+    def __init__(self, what: str, timeout_s: float) -> None:
+        super().__init__(what, timeout_s)
+        self.what = what
+        self.timeout_s = timeout_s
+
+    def __str__(self) -> str:
+        return f"{self.what} was not answered within {self.timeout_s:g} s"
+
+
+class ProtocolViolation(ClientError):
+    """The daemon sent something that the protocol does not allow; the connection is given up where it cannot go on."""
+
+
+class ClientClosed(ClientError):
+    """The client has been closed."""
+
+    def __str__(self) -> str:
+        return "the client has been closed; make a new one"
+
+
+class RequestFailed(ClientError):
+    """The daemon answered with an error (protocol section 4). Codes without a subclass are of this class itself.
+
+    Attributes:
+        code: The number.
+        message: One sentence of the daemon.
+        kind: A short constant word for programs, "" if there is none.
+        data: All of the error's `data`: `kind`, `detail`, `problems`.
+    """
+
+    CODE: ClassVar[Optional[int]] = None
+
+    def __init__(self, code: int, message: str, data: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data: Mapping[str, Any] = data or {}
+        self.kind: str = str(self.data.get("kind", ""))
+
+    def __str__(self) -> str:
+        detail = self.data.get("detail")
+        return f"{self.message} ({detail})" if detail else self.message
+
+
+class ParseError(RequestFailed):
+    """-32700: the line was no JSON."""
+
+    CODE = -32700
+
+
+class InvalidRequest(RequestFailed):
+    """-32600: the line was JSON, but no request."""
+
+    CODE = -32600
+
+
+class MethodNotFound(RequestFailed):
+    """-32601: this daemon has no such method."""
+
+    CODE = -32601
+
+
+class InvalidParams(RequestFailed):
+    """-32602: a field is missing, unknown, of the wrong type or not possible here."""
+
+    CODE = -32602
+
+
+class InternalError(RequestFailed):
+    """-32603: a fault of hooksd itself; the log has the incident of `detail`."""
+
+    CODE = -32603
+
+
+class MessageTooLarge(RequestFailed):
+    """-32001: the request is longer than `limits.max_message_bytes`."""
+
+    CODE = -32001
+
+
+class Draining(RequestFailed):
+    """-32002: the daemon shuts down and takes nothing new; for a gate: it was cut off and nothing was decided."""
+
+    CODE = -32002
+
+
+class Busy(RequestFailed):
+    """-32003: a limit on what is open or under way is reached."""
+
+    CODE = -32003
+
+
+class ExecutionConflict(RequestFailed):
+    """-32010: the execution id is open with another agent, session or workspace."""
+
+    CODE = -32010
+
+
+class UnknownExecution(RequestFailed):
+    """-32011: never opened, closed, or dropped as idle; for a gate: cut off by a close, and nothing was decided."""
+
+    CODE = -32011
+
+
+class StaleRevision(RequestFailed):
+    """-32012: what was to be replaced is no longer what the caller saw."""
+
+    CODE = -32012
+
+
+class ConfigurationInvalid(RequestFailed):
+    """-32013: the configuration allows no answer; `data["problems"]` tells why."""
+
+    CODE = -32013
+
+
+class Untrusted(RequestFailed):
+    """-32014: the project has not been trusted."""
+
+    CODE = -32014
+
+
+class UnknownEvent(RequestFailed):
+    """-32015: an event or a dialect that the daemon does not know."""
+
+    CODE = -32015
+
+
+class NotPermitted(RequestFailed):
+    """-32016: not for this user."""
+
+    CODE = -32016
+
+
+class RequestCancelled(RequestFailed):
+    """-32800: the request was cancelled, and nothing was decided."""
+
+    CODE = -32800
+
+
+_BY_CODE: Dict[int, Type[RequestFailed]] = {
+    kind.CODE: kind for kind in RequestFailed.__subclasses__() if kind.CODE is not None
+}
+
+
+def request_failed(error: Mapping[str, Any]) -> RequestFailed:
+    """The exception for the `error` object of an answer.
+
+    Raises:
+        ProtocolViolation: It is no error object.
+    """
+    code, message, data = _fields(error)
+    return _BY_CODE.get(code, RequestFailed)(code, message, data)
+
+
+def _fields(error: Mapping[str, Any]) -> Tuple[int, str, Optional[Mapping[str, Any]]]:
+    code, message, data = error.get("code"), error.get("message"), error.get("data")
+    if not isinstance(code, int) or not isinstance(message, str):
+        raise ProtocolViolation("an error without a code and a message")
+    return code, message, data if isinstance(data, dict) else None
