@@ -266,7 +266,7 @@ def _string_fault(text: str, start: int) -> JsonSyntaxError:
     position = start + 1
     while good := _GOOD_PART.match(text, position):
         position = good.end()
-    if position >= len(text):
+    if text[position:] in ("", "\\"):
         return JsonSyntaxError(JsonFault.UNFINISHED, "a string is never closed", start)
     if text[position] != "\\":
         hint = "write \\n for a line break, \\t for a tab"

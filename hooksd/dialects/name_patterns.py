@@ -162,7 +162,7 @@ class _Linter:
                     position, f"`{cut(braced[0])}` is half of a surrogate pair, which is no character"
                 )
             return braced.end()
-        return position + 2
+        return position + (3 if letter in ("p", "P") else 2)
 
     def _class(self, start: int) -> int:
         """Look at the bracketed class that starts here; give the position after it."""
