@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Iterable,
-    Mapping,
-    Optional,
-    Tuple,
-    Type,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Tuple, Type, TypeVar
 
 from hooksd_client import calls, paths, results
 from hooksd_client.aio_handles import AsyncEventStream, AsyncExecution, AsyncRegistration
@@ -29,9 +19,7 @@ from hooksd_client.calls import (
 )
 from hooksd_client.client import DEFAULT_TIMEOUT_S
 from hooksd_client.deadline import Deadline
-from hooksd_client.errors import (
-    NoAnswer,
-)
+from hooksd_client.errors import NoAnswer
 from hooksd_client.guards import is_guarded
 from hooksd_client.standing import Feed, HookCallback, Offer
 
@@ -43,8 +31,6 @@ __all__ = ["AsyncClient"]
 
 T = TypeVar("T")
 S = TypeVar("S", Offer, Feed)
-
-logger = logging.getLogger("hooksd_client")
 
 
 class AsyncClient:

@@ -44,6 +44,9 @@ T = TypeVar("T")
 
 PROTOCOL_VERSION = 1
 
+_PATIENT = {"execution/drain", "execution/close", "hook/dispatch", "hook/test"}
+"""Methods that take as long as the hooks do."""
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -194,7 +197,14 @@ def event_params(
 
 def raw(method: str, params: Mapping[str, Any], *, repeatable: bool = False) -> Call[Any]:
     """Any method; the answer comes as it is."""
-    return Call(method, params, lambda answer: answer, repeatable=repeatable)
+    return Call(
+        method,
+        params,
+        lambda answer: answer,
+        repeatable=repeatable,
+        patient=method in _PATIENT,
+        gate=_gate(params) if method == "hook/dispatch" else None,
+    )
 
 
 def initialize(name: Optional[str], version: Optional[str]) -> Call[results.Welcome]:
@@ -308,6 +318,11 @@ def ping() -> Call[None]:
 def shutdown(grace_ms: Optional[int]) -> Call[None]:
     """`daemon/shutdown`: a repeat could end the daemon's successor."""
     return Call("daemon/shutdown", given(grace_ms=grace_ms), nothing)
+
+
+def _gate(params: Mapping[str, Any]) -> Gate:
+    execution = params.get("execution") or {}
+    return Gate(execution.get("agent"), str(params.get("event", "")))
 
 
 def _many(key: str, cls: Any) -> Callable[[Any], Any]:

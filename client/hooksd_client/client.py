@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Iterable,
-    Mapping,
-    Optional,
-    Tuple,
-    Type,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Tuple, Type, TypeVar
 
 from hooksd_client import calls, paths, results
 from hooksd_client.calls import (
@@ -26,9 +16,7 @@ from hooksd_client.calls import (
     execution_params,
 )
 from hooksd_client.deadline import Deadline
-from hooksd_client.errors import (
-    NoAnswer,
-)
+from hooksd_client.errors import NoAnswer
 from hooksd_client.guards import is_guarded
 from hooksd_client.handles import EventStream, Execution, Registration
 from hooksd_client.link import Link
@@ -45,8 +33,6 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_S = 30.0
 """For calls that the daemon answers by itself. Calls that wait for hooks have no limit unless they are given one: the
 daemon bounds every hook."""
-
-logger = logging.getLogger("hooksd_client")
 
 
 class Client:
