@@ -134,7 +134,10 @@ class LayerCompiler:
         return layer
 
     def _part(self, loaded: LoadedSource, policy: Policy) -> Part:
-        digest = _digest([loaded.source, loaded.path, loaded.content_digest, policy.rules_digest])
+        # The state as well: what is made of a text may hang on whether it is trusted.
+        digest = _digest(
+            [loaded.source, loaded.path, loaded.state, loaded.content_digest, policy.rules_digest]
+        )
         part = self._parts.get(digest)
         if part is None:
             part = Part(loaded.source, loaded.document.hooks, policy)

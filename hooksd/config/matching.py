@@ -67,7 +67,7 @@ class NameIndex:
         if not self._sets:
             return sorted(self._always + named) if self._always and named else self._always or named
         found = [*self._always, *named]
-        # A name may hold half a surrogate pair, which UTF-8 does not have; as bytes it matches nothing but `\\C`.
+        # UTF-8 has no half surrogate pairs, but a name from outside may; to the engine each is one odd character.
         text = name.encode("utf-8", "surrogatepass")
         for patterns in self._sets:
             patterns.collect(text, found)

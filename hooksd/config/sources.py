@@ -6,6 +6,7 @@ of design.md, "Configuration sources".
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 import msgspec
@@ -126,7 +127,7 @@ def base_sources(
         config_dir: The directory of hooksd's own configuration, absolute.
         dialects: Those that are built in.
     """
-    data_dir = expand(env.get("BAMBOO_DATA_DIR") or "~/.bamboo", home)
+    data_dir, fault = _bamboo_data_dir(env, home)
     roots = {"bamboo": data_dir, "home": home, "config": config_dir}
     entries = {entry.name: entry for entry in settings.source}
     sources = []
@@ -135,7 +136,8 @@ def base_sources(
         if default.is_project or not (entry or settings.sources.defaults):
             continue
         candidates = tuple(f"{roots[default.root]}/{path}" for path in default.paths)
-        sources.append(_default(default, entry, candidates, dialects, home=home))
+        problems = fault if default.root == "bamboo" else ()
+        sources.append(_default(default, entry, candidates, dialects, home=home, problems=problems))
     sources += [_configured(entry, dialects, home) for entry in settings.source if entry.name in entries]
     return tuple(sources)
 
@@ -175,18 +177,22 @@ def _default(
     *,
     home: str = "",
     workspace: str = "",
+    problems: tuple[ConfigProblem, ...] = (),
 ) -> Source:
-    """The default as it is, or as an entry with its name changes it."""
+    """The default as it is, or as an entry with its name changes it. `problems` are those of its own place."""
     changed = entry or SourceSettings(name=default.name)
     dialect = changed.dialect or default.dialect
     if changed.path is not None:
         candidates = (f"{workspace}/{changed.path}" if workspace else expand(changed.path, home),)
+        problems = ()
     disabled = _switched_off(changed)
-    problems: tuple[ConfigProblem, ...] = ()
     if dialect not in dialects:
-        # Nobody asked for this one: a machine where another agent keeps hooks is not thereby broken.
-        problems = (_not_built_in(dialect, Severity.ERROR if changed.dialect else Severity.WARNING),)
-        disabled = disabled or f"the dialect {dialect} is not built in yet"
+        if changed.dialect:
+            problems = (_not_built_in(dialect, Severity.ERROR),)
+        else:
+            # Nobody asked for it: a machine where another agent keeps hooks is not thereby broken.
+            problems = (_not_built_in(dialect, Severity.WARNING),)
+            disabled = disabled or f"the dialect {dialect} is not built in yet"
     return Source(
         name=default.name,
         dialect=dialect,
@@ -214,6 +220,21 @@ def _configured(entry: SourceSettings, dialects: Mapping[str, Dialect], home: st
 
 def _switched_off(entry: SourceSettings) -> str | None:
     return "switched off in hooksd.toml ([[source]] enabled = false)" if entry.enabled is False else None
+
+
+def _bamboo_data_dir(env: Mapping[str, str], home: str) -> tuple[str, tuple[ConfigProblem, ...]]:
+    """Where Bamboo keeps its files, and what is wrong with what the environment says about it."""
+    usual = f"{home}/.bamboo"
+    given = expand(env.get("BAMBOO_DATA_DIR") or usual, home)
+    if os.path.isabs(given):
+        return given, ()
+    problem = ConfigProblem(
+        severity=Severity.WARNING,
+        path="",
+        message=f"BAMBOO_DATA_DIR is {given!r}, which is relative to where Bamboo runs; {usual} is read instead",
+        hint="start the daemon with an absolute BAMBOO_DATA_DIR, or give the path in a [[source]] named bamboo",
+    )
+    return usual, (problem,)
 
 
 def _not_built_in(dialect: str, severity: Severity) -> ConfigProblem:

@@ -105,7 +105,9 @@ texts = st.text(alphabet="ab\"'#\\\n=[]{},é", max_size=8)
 scalars = st.one_of(
     texts.map(lambda text: '"' + _escaped(text) + '"'),
     texts.map(lambda text: '"""' + _escaped(text).replace("\\n", "\n") + '"""'),
-    st.sampled_from(["'a#[=\"'", "'''x\n''y'''", "1", "-1.5e+3", "true", "1979-05-27 07:32:00", "inf", "0xff"]),
+    st.sampled_from(
+        ["'a#[=\"'", "'''x\n''y'''", "1", "-1.5e+3", "true", "1979-05-27 07:32:00", "inf", "0xff"]
+    ),
 )
 values: st.SearchStrategy[str] = st.recursive(
     scalars,
