@@ -163,9 +163,8 @@ def _check_env(env: EnvSettings, path: Path, report: Report) -> None:
 def _check_source(
     source: SourceSettings, path: Path, given: Container[str], report: Report, known: set[str]
 ) -> None:
-    if not (
-        _SOURCE_NAME.fullmatch(source.name) and source.name.isprintable() and len(source.name) <= MAX_NAME
-    ):
+    is_name = _SOURCE_NAME.fullmatch(source.name) and source.name.isprintable()
+    if not is_name or len(source.name) > MAX_NAME or source.name == _RESERVED:
         report.error(
             (*path, "name"),
             f"{source.name!r} cannot be the name of a source",
