@@ -279,7 +279,6 @@ class Pipeline:
         ids: tuple[str, ...] = (),
     ) -> Pass:
         settings = snapshot.settings
-        self.slots.limits = self._store.settings.limits
         trace = _trace(options.traceparent)
         fold = Fold(
             event,
