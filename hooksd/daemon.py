@@ -14,7 +14,6 @@ import gc
 import os
 import platform
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Coroutine, Mapping
@@ -32,6 +31,7 @@ from hooksd.model.errors import ServiceError, SocketUnusable
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level
 from hooksd.observe.journal import Journal, LogFormat
+from hooksd.observe.last_words import say
 from hooksd.observe.log_file import LogFile
 from hooksd.observe.metrics import Metrics
 from hooksd.observe.stream import EventStream
@@ -345,7 +345,7 @@ class Daemon:
     def _close_log(self) -> None:
         left = self._writer.close(_END_GRACE_S)
         if left:
-            sys.stderr.write(f"hooksd: {left} records could not be written to {self._places.log_file}\n")
+            say(f"{left} records could not be written to {self._places.log_file}")
 
     # ------------------------------------------------------------------------------------------------------------------
     # What happens meanwhile

@@ -6,13 +6,11 @@ counted; once it takes lines again, it is told how many are missing.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
 import threading
 from collections import deque
 from collections.abc import Callable
 
+from hooksd.observe.last_words import say
 from hooksd.observe.log_file import AppendFailed, LogFile
 
 
@@ -34,8 +32,6 @@ _RETRY_S = 1.0
 
 _SINK_WAIT_S = 0.25
 """How long one attempt waits for a full pipe or terminal, and so the longest wait for it at the end of the daemon."""
-
-_STDERR = 2
 
 
 class LogWriter:
@@ -162,10 +158,5 @@ class LogWriter:
         known, self.failure = self.failure, failure
         if failure in {known, None} or self._file.is_stderr:
             return
-        text = f"hooksd: the log {self._file.path}: {failure}; trying again\n"
-        poll = select.poll()
-        poll.register(_STDERR, select.POLLOUT)
-        if poll.poll(0):
-            # Nobody may be left there; `daemon/status` tells it, too.
-            with contextlib.suppress(OSError):
-                os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
+        # `daemon/status` tells it, too.
+        say(f"the log {self._file.path}: {failure}; trying again")

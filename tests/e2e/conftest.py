@@ -138,7 +138,7 @@ class Running:
         self._process.wait()
 
     def client(self) -> Client:
-        return Client(self._home.socket)
+        return self._home.client()
 
     @property
     def descriptors(self) -> int:
@@ -195,6 +195,10 @@ class Home:
         new = path.with_suffix(".new")
         new.write_text(text)
         new.rename(path)
+
+    def client(self) -> Client:
+        """A client of the daemon that listens at the usual place."""
+        return Client(self.socket)
 
     def stderr_of(self, pid: int) -> str:
         return (self.root / f"stderr-{pid}").read_text()
