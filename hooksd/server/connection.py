@@ -40,7 +40,7 @@ WRITE_LOW_BYTES: Final = 262_144
 FLUSH_BYTES: Final = 262_144
 """Answers of one read that are joined before they are written."""
 
-STALL_S: Final = 30.0
+STALL_S: Final = 10.0
 """How long a client whose reading was paused for its unread answers may read nothing at all; then it is dropped."""
 
 

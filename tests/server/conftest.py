@@ -1,0 +1,279 @@
+"""A listener on a real socket with methods made for tests, and a client that sends bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from hooksd.config.settings import Limits
+from hooksd.model.errors import ProtocolError
+from hooksd.protocol.methods.base import Method, MethodKind
+from hooksd.server.connection import Connection
+from hooksd.server.listener import Listener
+from hooksd.server.table import Entry, Step
+
+
+DEADLINE_S = 20.0
+"""Longest wait for anything: only a hang takes as long."""
+
+
+class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Params of every method of the tests."""
+
+    execution_id: str = ""
+    value: Any = None
+    name: str = ""
+
+
+class Client:
+    """The other end, byte by byte."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self._held = bytearray()
+
+    @classmethod
+    async def connect(cls, path: str) -> Client:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, path)
+        return cls(connection)
+
+    async def send(self, data: bytes) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.get_running_loop().sock_sendall(self.socket, data)
+
+    async def call(self, method: str, params: Any = None, *, request_id: Any = 1) -> None:
+        message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}}
+        await self.send(json.dumps(message).encode() + b"\n")
+
+    async def notify(self, method: str, params: Any = None) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        await self.send(json.dumps(message).encode() + b"\n")
+
+    async def line(self) -> bytes:
+        """The next line; b"" at the end of the stream."""
+        async with asyncio.timeout(DEADLINE_S):
+            while (end := self._held.find(b"\n")) < 0:
+                try:
+                    data = await asyncio.get_running_loop().sock_recv(self.socket, 1 << 20)
+                except ConnectionResetError:
+                    data = b""
+                if not data:
+                    left = bytes(self._held)
+                    self._held.clear()
+                    return left
+                self._held += data
+            line = bytes(self._held[:end])
+            del self._held[: end + 1]
+            return line
+
+    async def answer(self) -> Any:
+        return json.loads(await self.line())
+
+    async def ask(self, method: str, params: Any = None, *, request_id: Any = 1) -> Any:
+        """One request, and its answer where nothing else is under way."""
+        await self.call(method, params, request_id=request_id)
+        return await self.answer()
+
+    async def error(self) -> tuple[int, str, Any]:
+        """Code, message and id of the next answer, which is an error with the data that every error has."""
+        answer = await self.answer()
+        assert answer["jsonrpc"] == "2.0"
+        assert set(answer) == {"jsonrpc", "id", "error"}, answer
+        assert set(answer["error"]) == {"code", "message", "data"}
+        assert set(answer["error"]["data"]) <= {"kind", "detail", "problems"}
+        assert answer["error"]["data"]["kind"]
+        return answer["error"]["code"], answer["error"]["message"], answer["id"]
+
+    def half_close(self) -> None:
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Served:
+    """Methods for tests: `echo` answers at once, the others do what they are called."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        """The `name` of every request, in the order of its start."""
+        self.ended: list[str] = []
+        self.cancelled: list[str] = []
+        self.events: list[str] = []
+        self._doors: dict[str, asyncio.Event] = {}
+        self.connections: list[Connection] = []
+        handlers = {
+            "echo": self._echo,
+            "wait": lambda connection, params: Step(self._wait(params)),
+            "gate": lambda connection, params: Step(self._wait(params), for_client=True),
+            "open": lambda connection, params: Step(self._wait(params), changes=params.execution_id),
+            "open_gate": lambda connection, params: Step(
+                self._open_then_wait(params), changes=params.execution_id
+            ),
+            "refuse": self._refuse,
+            "refuse_later": lambda connection, params: Step(self._refuse_later(params)),
+            "boom": self._boom,
+            "boom_later": lambda connection, params: Step(self._boom_later()),
+            "unencodable": lambda connection, params: object(),
+            "cancel": lambda connection, params: connection.cancel(params.value),
+            "big": lambda connection, params: "x" * params.value,
+        }
+        self.table = {
+            name: Entry(
+                Method(
+                    name=name, kind=MethodKind.REQUEST, params=Params, result=None, summary="", section=""
+                ),
+                handler,
+                names_execution=True,
+            )
+            for name, handler in handlers.items()
+        }
+
+    def door(self, name: str) -> asyncio.Event:
+        """What `wait` of that name waits for."""
+        return self._doors.setdefault(name, asyncio.Event())
+
+    def half_closed(self, connection: Connection) -> None:
+        self.events.append("half_closed")
+
+    def gone(self, connection: Connection) -> None:
+        self.events.append("gone")
+
+    def _echo(self, connection: Connection, params: Params) -> Any:
+        self.started.append(params.name)
+        if connection not in self.connections:
+            self.connections.append(connection)
+        return {"value": params.value}
+
+    async def _wait(self, params: Params) -> Any:
+        self.started.append(params.name)
+        try:
+            await self.door(params.name).wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(params.name)
+            raise
+        self.ended.append(params.name)
+        return {"waited": params.name}
+
+    async def _open_then_wait(self, params: Params) -> Step:
+        await self.door(f"{params.name} opened").wait()
+        return Step(self._wait(params), for_client=True)
+
+    def _refuse(self, connection: Connection, params: Params) -> Any:
+        raise ProtocolError(-32010, "no", kind="execution_conflict", detail="agent")
+
+    async def _refuse_later(self, params: Params) -> Any:
+        raise ProtocolError(-32011, "unknown", kind="unknown_execution")
+
+    def _boom(self, connection: Connection, params: Params) -> Any:
+        raise RuntimeError("a secret")
+
+    async def _boom_later(self) -> Any:
+        raise RuntimeError("a secret")
+
+
+class Server:
+    """A listener on a socket."""
+
+    def __init__(self, path: str, served: Any, listener: Listener, records: list[Any]) -> None:
+        self.path = path
+        self.served = served
+        self.listener = listener
+        self.records = records
+        self._clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        client = await Client.connect(self.path)
+        self._clients.append(client)
+        return client
+
+    def recorded(self, kind: str) -> list[dict[str, Any]]:
+        return [fields for _, event, fields in self.records if event == kind]
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+StartServer = Callable[..., Awaitable[Server]]
+
+
+@pytest.fixture
+def socket_path() -> Iterator[str]:
+    """A path short enough for a socket address."""
+    directory = tempfile.mkdtemp(prefix="hooksd-")
+    yield f"{directory}/s"
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+async def start_server(socket_path: str) -> AsyncIterator[StartServer]:
+    """Start a listener; it is closed after the test."""
+    servers: list[Server] = []
+    sockets: list[socket.socket] = []
+
+    async def start(*, limits: Limits | None = None, served: Any = None, **options: Any) -> Server:
+        listening = socket.socket(socket.AF_UNIX)
+        sockets.append(listening)
+        listening.setblocking(False)
+        path = f"{socket_path}{len(servers)}"
+        listening.bind(path)
+        listening.listen(64)
+        records: list[Any] = []
+        served = served or Served()
+        listener = Listener(
+            served=served,
+            record=lambda level, event, fields: records.append((level, event, dict(fields))),
+            limits=lambda: limits or Limits(),
+            **options,
+        )
+        await listener.start(listening)
+        servers.append(Server(path, served, listener, records))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close_clients()
+        await server.listener.aclose(1.0)
+        assert len(server.listener) == 0
+    for listening in sockets:
+        listening.close()
+    left = [task for task in asyncio.all_tasks() if "_carry_out" in repr(task)]
+    assert left == []
+
+
+async def until(condition: Callable[[], Any]) -> Any:
+    """Wait until something is true, and give it."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not (value := condition()):
+            await asyncio.sleep(0.002)
+        return value
+
+
+@pytest.fixture(name="until")
+def until_fixture() -> Callable[[Callable[[], Any]], Awaitable[Any]]:
+    """Poll for a condition, with a deadline."""
+    return until
+
+
+def rss_bytes() -> int:
+    """The resident size of this process."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture(name="rss_bytes")
+def rss_bytes_fixture() -> Callable[[], int]:
+    """Measure the resident size of this process."""
+    return rss_bytes
