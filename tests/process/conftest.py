@@ -82,15 +82,29 @@ class Helpers:
         """Children of this process that nobody reaped."""
         found = []
         for task in Path("/proc/self/task").iterdir():
-            for pid in (task / "children").read_text().split():
-                if Helpers.state_of(int(pid)) == "Z":
-                    found.append(int(pid))
+            pids = (task / "children").read_text().split()
+            found += [int(pid) for pid in pids if Helpers.state_of(int(pid)) == "Z"]
+        return found
+
+    @staticmethod
+    def children() -> set[int]:
+        """Children of this process, dead ones included."""
+        found: set[int] = set()
+        for task in Path("/proc/self/task").iterdir():
+            found.update(int(pid) for pid in (task / "children").read_text().split())
         return found
 
     @staticmethod
     def descriptors() -> int:
         """How many descriptors this process has."""
         return len(os.listdir("/proc/self/fd"))
+
+    @staticmethod
+    async def kill(*pids: int) -> None:
+        """Kill orphans of hooks and wait until the runner has reaped them."""
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        await Helpers.until(lambda: not any(Helpers.state_of(pid) for pid in pids), "they are reaped")
 
     @staticmethod
     async def until(condition: Callable[[], object], what: str) -> None:

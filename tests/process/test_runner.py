@@ -73,7 +73,7 @@ async def test_tells_what_the_process_did(runner, helpers):
     assert (result.exit_code, result.signal, result.timed_out) == (7, None, False)
     assert (result.stdout, result.stderr) == (b"hello", b"oops\n")
     assert (result.stdout_bytes, result.stderr_bytes) == (5, 5)
-    assert not (result.stdout_truncated or result.stderr_truncated or result.inherited_pipe)
+    assert (result.stdout_truncated, result.stderr_truncated, result.inherited_pipe) == (False, False, False)
     assert result.left_running == 0
     assert 0 < result.duration_s < 20
     assert result.search_path is None
@@ -167,26 +167,22 @@ async def test_closing_stdout_early_is_no_end(runner, helpers):
 
 async def test_a_descendant_that_holds_a_pipe_does_not_delay(runner, helpers):
     result = await runner.run(helpers.bash("sleep 60 & echo $!; exit 2"))
-    pid = int(result.stdout)
-    try:
-        assert (result.exit_code, result.inherited_pipe, result.left_running) == (2, True, 1)
-        assert result.duration_s < 10
-        assert helpers.is_alive(pid)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-    await helpers.until(lambda: not helpers.zombies(), "the orphan is reaped")
+    assert (result.exit_code, result.inherited_pipe, result.left_running) == (2, True, 1)
+    assert result.duration_s < 10
+    assert helpers.is_alive(int(result.stdout))
+    await helpers.kill(int(result.stdout))
 
 
-async def test_a_whole_answer_is_not_waited_on(runner, helpers):
+async def test_a_whole_answer_is_not_waited_on(runner, helpers, monkeypatch):
+    monkeypatch.setattr("hooksd.process.invocation.LATE_BYTES_S", 30.0)
     results = [await runner.run(helpers.bash("""sleep 60 & echo '{"pid": '$!'}'""")) for _ in range(3)]
-    for result in results:
-        os.kill(json.loads(result.stdout)["pid"], signal.SIGKILL)
+    await helpers.kill(*(json.loads(result.stdout)["pid"] for result in results))
     assert all(result.inherited_pipe for result in results)
-    assert min(result.duration_s for result in results) < 0.05
-    await helpers.until(lambda: not helpers.zombies(), "the orphans are reaped")
+    assert max(result.duration_s for result in results) < 10
 
 
-async def test_late_bytes_are_kept(runner, helpers):
+async def test_late_bytes_are_kept(runner, helpers, monkeypatch):
+    monkeypatch.setattr("hooksd.process.invocation.LATE_BYTES_S", 10.0)
     result = await runner.run(helpers.bash("echo late > >(sleep 0.02; cat)"))
     assert (result.exit_code, result.stdout, result.inherited_pipe) == (0, b"late\n", False)
 
@@ -194,9 +190,7 @@ async def test_late_bytes_are_kept(runner, helpers):
 async def test_a_flood_from_a_descendant_does_not_delay(runner, helpers):
     result = await runner.run(helpers.bash("(trap '' PIPE; while :; do echo spam || exit; done) & exit 3"))
     assert (result.exit_code, result.inherited_pipe) == (3, True)
-    await helpers.until(
-        lambda: not helpers.zombies() and not _children(), "the flood ends with our end of the pipe"
-    )
+    await helpers.until(lambda: not helpers.children(), "the flood ends with our end of the pipe")
 
 
 async def test_quiet_background_processes_live_on_and_are_counted(runner, helpers):
@@ -206,17 +200,17 @@ async def test_quiet_background_processes_live_on_and_are_counted(runner, helper
     assert (result.exit_code, result.inherited_pipe, result.left_running) == (0, False, 2)
     assert all(helpers.is_alive(pid) for pid in pids)
     assert (await runner.run(helpers.bash("true"))).left_running == 0
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    await helpers.until(lambda: not any(helpers.state_of(pid) for pid in pids), "they are reaped")
+    await helpers.kill(*pids)
 
 
 async def test_an_orphan_that_ends_while_another_hook_runs_is_reaped(runner, helpers):
     long = asyncio.ensure_future(
         runner.run(helpers.bash("(sleep 0.1 &) ; sleep 0.4; cat /dev/null; sleep 60"))
     )
-    await helpers.until(lambda: len(_children()) > 1, "the orphan landed here")
-    await helpers.until(lambda: len(_children()) == 1 and not helpers.zombies(), "the orphan is reaped")
+    await helpers.until(lambda: len(helpers.children()) > 1, "the orphan landed here")
+    await helpers.until(
+        lambda: len(helpers.children()) == 1 and not helpers.zombies(), "the orphan is reaped"
+    )
     long.cancel()
     with pytest.raises(asyncio.CancelledError):
         await long
@@ -254,9 +248,8 @@ async def test_deadline_that_has_passed_starts_nothing(runner, helpers, tmp_path
 async def test_deadline_in_the_grace_for_late_bytes_is_no_timeout(runner, helpers, monkeypatch):
     monkeypatch.setattr("hooksd.process.invocation.LATE_BYTES_S", 30.0)
     result = await runner.run(helpers.bash("sleep 60 & echo $!; exit 6", timeout_s=0.5))
-    os.kill(int(result.stdout), signal.SIGKILL)
     assert (result.exit_code, result.timed_out, result.inherited_pipe) == (6, False, True)
-    await helpers.until(lambda: not helpers.zombies(), "the orphan is reaped")
+    await helpers.kill(int(result.stdout))
 
 
 async def test_no_deadline(runner, helpers):
@@ -292,7 +285,7 @@ async def test_a_hundred_failing_launches_leak_nothing(runner, helpers):
         ProblemKind.LAUNCH,
     }
     assert helpers.descriptors() == before
-    assert not _children()
+    assert not helpers.children()
     assert runner.running == 0
 
 
@@ -306,20 +299,18 @@ async def test_a_fault_of_ours_is_raised(runner, helpers):
 
 
 async def test_cancelling_raises_at_once_and_ends_the_tree(runner, helpers, tmp_path):
-    task = asyncio.ensure_future(
-        runner.run(helpers.bash(f"trap '' TERM; echo $$ > {tmp_path}/pid; sleep 60 & wait; sleep 60"))
-    )
+    script = f"trap '' TERM; echo $$ > {tmp_path}/pid; sleep 60 & wait; sleep 60"
+    task = asyncio.ensure_future(runner.run(helpers.bash(script, kill_grace_s=60.0)))
     await helpers.until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "it runs")
     pid = int((tmp_path / "pid").read_text())
-    started = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - started < 0.15
-    assert runner.ending == 1
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert helpers.is_alive(pid)
+    assert (runner.running, runner.ending) == (0, 1)
+    await runner.aclose(0.05)
     assert not helpers.state_of(pid)
-    assert not _children()
+    assert not helpers.children()
 
 
 async def test_cancelling_before_the_spawn_is_done(runner, helpers):
@@ -332,7 +323,7 @@ async def test_cancelling_before_the_spawn_is_done(runner, helpers):
         for one in await asyncio.gather(*tasks, return_exceptions=True)
     )
     await runner.aclose(1)
-    assert not _children()
+    assert not helpers.children()
     assert (runner.running, runner.ending) == (0, 0)
 
 
@@ -340,9 +331,9 @@ async def test_closing_ends_everything(runner, helpers):
     tasks = [
         asyncio.ensure_future(runner.run(helpers.bash("trap '' TERM; sleep 60; sleep 60"))) for _ in range(4)
     ]
-    await helpers.until(lambda: len(_children()) == 4, "they run")
+    await helpers.until(lambda: len(helpers.children()) == 4, "they run")
     await runner.aclose(0.05)
-    assert not _children()
+    assert not helpers.children()
     assert all(
         isinstance(one, asyncio.CancelledError)
         for one in await asyncio.gather(*tasks, return_exceptions=True)
@@ -357,11 +348,3 @@ async def test_many_at_once(runner, helpers):
         *(runner.run(helpers.bash(f"cat; exit {n}", stdin=b"%d" % n)) for n in range(40))
     )
     assert [(result.exit_code, result.stdout) for result in results] == [(n, b"%d" % n) for n in range(40)]
-
-
-def _children() -> set[int]:
-    found: set[int] = set()
-    for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/children") as file:
-            found.update(int(pid) for pid in file.read().split())
-    return found

@@ -74,16 +74,26 @@ def family():
 
 in_child(plain)
 in_child(session)
+
+
+def noted():
+    with open(sys.argv[1]) as log:
+        return [line.split() for line in log.read().splitlines()]
+
+
+def is_marked(pid):
+    with open(f"/proc/{pid}/environ", "rb") as environment:
+        return b"HOOKSD" in environment.read()
+
+
 for parent in (daemonize, family):
     os.waitpid(in_child(parent), 0)
-while len(open(sys.argv[1]).read().splitlines()) < 6:
+while len(noted()) < 6:
     time.sleep(0.001)
 if CLEAR:
     # They note their names before they throw the environment away.
-    for line in open(sys.argv[1]).read().splitlines():
-        name, pid = line.split()
-        while name[:6] in ("stubbo", "orphan") and b"HOOKSD" in open(f"/proc/{pid}/environ", "rb").read():
-            time.sleep(0.001)
+    while any(is_marked(pid) for name, pid in noted() if name.startswith(("stubborn", "orphan"))):
+        time.sleep(0.001)
 note("ready")
 sys.stdout.write("ready\n")
 sys.stdout.flush()

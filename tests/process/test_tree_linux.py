@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from hooksd.process import ownership, proc, tree_linux
+from hooksd.process.reserve import NoDescriptor
+from hooksd.process.tree_linux import LinuxTrees
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+ALL = {"plain", "session", "stubborn", "orphan0", "orphan1", "orphan2"}
+
+
+def scatter(helpers, tmp_path, *flags, **changes):
+    return helpers.spawn(
+        *helpers.python, str(helpers.hostile / "scatter.py"), str(tmp_path / "pids"), *flags, **changes
+    )
+
+
+# --- whole trees, through the runner
+
+
+async def test_no_descendant_survives_the_deadline(runner, helpers, tmp_path, pid_log):
+    running = asyncio.ensure_future(runner.run(scatter(helpers, tmp_path, timeout_s=2.0)))
+    await helpers.until(lambda: "ready" in pid_log(), "the tree is up")
+    pids = pid_log()
+    assert pids.keys() - {"ready"} == ALL
+    assert all(helpers.is_alive(pid) for pid in pids.values())
+    result = await running
+    assert (result.timed_out, result.stdout) == (True, b"ready\n")
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert {name for name, pid in pids.items() if helpers.state_of(pid)} == set()
+
+
+async def end(runner, helpers, spawn, ready):
+    """Cancel a hook once the files of all its parts are there, and wait until its tree is ended."""
+    running = asyncio.ensure_future(runner.run(spawn))
+    await helpers.until(lambda: all(path.exists() and path.read_text() for path in ready), "all of it is up")
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+
+
+async def test_those_that_listen_to_sigterm_need_no_sigkill(runner, helpers, tmp_path):
+    part = "trap 'echo {0} >> {1}/log; exit 0' TERM; sleep 60 & echo up > {1}/{0}; wait"
+    (tmp_path / "part.sh").write_text(part.format("escaped", tmp_path))
+    script = f"setsid bash {tmp_path}/part.sh & " + part.format("near", tmp_path)
+    await end(
+        runner, helpers, helpers.bash(script, kill_grace_s=60.0), [tmp_path / "near", tmp_path / "escaped"]
+    )
+    assert sorted((tmp_path / "log").read_text().split()) == ["escaped", "near"]
+
+
+async def test_a_handler_that_prints_is_not_killed_by_it(runner, helpers, tmp_path):
+    handler = f"head -c 200000 /dev/zero; echo bye; touch {tmp_path}/cleaned; exit"
+    script = f"trap '{handler}' TERM; sleep 60 & echo up > {tmp_path}/up; wait"
+    await end(runner, helpers, helpers.bash(script, kill_grace_s=60.0), [tmp_path / "up"])
+    assert (tmp_path / "cleaned").exists()
+
+
+async def test_a_stopped_descendant_is_continued_to_end_by_itself(runner, helpers, tmp_path):
+    script = f"(trap 'touch {tmp_path}/cleaned; exit' TERM; echo $BASHPID > {tmp_path}/pid; kill -STOP $BASHPID) & wait"
+    running = asyncio.ensure_future(runner.run(helpers.bash(script, kill_grace_s=60.0)))
+    log = tmp_path / "pid"
+    await helpers.until(
+        lambda: log.exists() and log.read_text() and helpers.state_of(int(log.read_text())) == "T",
+        "it is stopped",
+    )
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert (tmp_path / "cleaned").exists()
+
+
+async def test_a_neighbour_is_not_hit(runner, helpers, tmp_path, pid_log):
+    (tmp_path / "other").mkdir()
+    neighbour = asyncio.ensure_future(runner.run(scatter(helpers, tmp_path / "other")))
+    log = tmp_path / "other" / "pids"
+    await helpers.until(lambda: log.exists() and "ready" in log.read_text(), "the neighbour is up")
+    theirs = [int(line.split()[1]) for line in log.read_text().splitlines()]
+    assert (await runner.run(scatter(helpers, tmp_path, timeout_s=1.0, kill_grace_s=0.0))).timed_out
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    assert not [name for name, pid in pid_log().items() if helpers.state_of(pid)]
+    assert [helpers.state_of(pid) for pid in theirs] == ["S"] * 7
+    assert not neighbour.done()
+    neighbour.cancel()
+    await asyncio.gather(neighbour, return_exceptions=True)
+    await helpers.until(lambda: not runner.ending, "the neighbour is ended, too")
+    assert not any(helpers.state_of(pid) for pid in theirs)
+
+
+async def test_a_chain_that_forks_and_exits_is_caught(runner, helpers, tmp_path, pid_log):
+    chain = helpers.spawn(
+        *helpers.python,
+        str(helpers.hostile / "chain.py"),
+        str(tmp_path / "pids"),
+        timeout_s=0.5,
+        kill_grace_s=0.05,
+    )
+    assert (await runner.run(chain)).timed_out
+    await helpers.until(lambda: not runner.ending, "the chain is ended")
+    noted = pid_log()
+    assert "link0" in noted
+    assert "end" not in noted
+    await runner.run(helpers.bash("sleep 0.2"))
+    assert pid_log() == noted
+    assert not helpers.children()
+
+
+CLEARED = "env -i {} bash -c 'trap \"\" TERM; echo $$ > {}/pid; sleep 60; sleep 60'"
+
+
+async def test_what_cleared_its_environment_is_found_by_its_parents(runner, helpers, tmp_path):
+    """The parent dies of the first SIGTERM, but by then the child has been seen."""
+    script = CLEARED.format("setsid", tmp_path) + " & sleep 60"
+    await end(runner, helpers, helpers.bash(script, kill_grace_s=0.05), [tmp_path / "pid"])
+    assert not helpers.state_of(int((tmp_path / "pid").read_text()))
+
+
+async def test_an_orphan_that_cleared_its_environment_is_found_by_its_session(runner, helpers, tmp_path):
+    script = "(" + CLEARED.format("", tmp_path) + " &); sleep 60"
+    await end(runner, helpers, helpers.bash(script, kill_grace_s=0.05), [tmp_path / "pid"])
+    assert not helpers.state_of(int((tmp_path / "pid").read_text()))
+
+
+async def test_the_hole_an_orphan_that_left_the_session_and_cleared_its_environment(
+    runner, helpers, tmp_path, pid_log
+):
+    """What gets away is told in the module's docstring; everything else of the same tree still ends."""
+    result = await runner.run(scatter(helpers, tmp_path, "clear", timeout_s=1.5))
+    assert result.stdout == b"ready\n"
+    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    pids = pid_log()
+    survivors = {name for name, pid in pids.items() if helpers.is_alive(pid)}
+    assert survivors == {"stubborn", "orphan0", "orphan1", "orphan2"}
+    # They are children of the daemon, so none stays a zombie when it ends.
+    await helpers.kill(*(pids[name] for name in survivors))
+
+
+async def test_after_a_normal_exit_all_live_on_and_are_counted(runner, helpers, tmp_path, pid_log):
+    result = await runner.run(scatter(helpers, tmp_path, "exit"))
+    assert (result.exit_code, result.left_running, result.inherited_pipe) == (0, 6, True)
+    pids = {name: pid for name, pid in pid_log().items() if name != "ready"}
+    assert all(helpers.is_alive(pid) for pid in pids.values())
+    await helpers.kill(*pids.values())
+
+
+async def test_another_hooks_leftovers_are_not_counted(runner, helpers):
+    first = await runner.run(helpers.bash("(setsid sleep 60 >/dev/null 2>&1 & echo $!)"))
+    second = await runner.run(helpers.bash("(setsid sleep 60 >/dev/null 2>&1 & echo $!)"))
+    assert (first.left_running, second.left_running) == (1, 1)
+    await helpers.kill(int(first.stdout), int(second.stdout))
+
+
+async def test_trees_can_be_ended_without_a_free_descriptor(runner, helpers, tmp_path, pid_log):
+    running = asyncio.ensure_future(runner.run(scatter(helpers, tmp_path)))
+    await helpers.until(lambda: "ready" in pid_log(), "the tree is up")
+    pids = pid_log()
+    taken = []
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, limits[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        while runner.ending:
+            await asyncio.sleep(0.01)
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not [name for name, pid in pids.items() if helpers.state_of(pid)]
+
+
+# --- the parts
+
+
+@pytest.fixture
+def trees():
+    made = LinuxTrees()
+    yield made
+    made.close()
+    made.close()
+
+
+def test_a_signal_goes_only_to_the_child_that_was_meant(helpers):
+    child = subprocess.Popen(["/bin/sleep", "60"])
+    try:
+        seen = proc.stat_of(child.pid)
+        assert seen.parent == os.getpid()
+        for other in (seen._replace(parent=1), seen._replace(started=seen.started - 1)):
+            tree_linux._send(child.pid, other, signal.SIGKILL)
+            assert helpers.is_alive(child.pid)
+        tree_linux._send(child.pid, seen, signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+        tree_linux._send(child.pid, seen, signal.SIGKILL)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_nothing_is_taken_for_gone_when_it_cannot_be_looked_at(trees, monkeypatch):
+    child = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    ownership.own(child.pid)
+
+    def no_descriptor(operation):
+        raise NoDescriptor
+
+    monkeypatch.setattr(trees.reserve, "lend", no_descriptor)
+    tree = trees.tree(child.pid, "mark")
+    try:
+        tree.terminate()
+        assert not tree.is_gone()
+        assert not tree.kill()
+        assert trees.survivors(child.pid, "mark") == 0
+        assert trees.reap_orphans() == 1, "not known, so the next look must come soon"
+    finally:
+        assert child.wait() in (-signal.SIGTERM, -signal.SIGKILL)
+        ownership.disown(child.pid)
