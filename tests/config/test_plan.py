@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
 from hooksd.config.layer import LoadedSource
-from hooksd.config.plan import MATCHED, MAX_REMEMBERED_NAME, MAX_REMEMBERED_NAMES, Plan
+from hooksd.config.plan import MATCHED, MAX_REMEMBERED_NAME, MAX_REMEMBERED_NAMES, Plan, PlannedHook
 from hooksd.config.settings import GuardSettings, Settings
 from hooksd.config.snapshot import Snapshot
 from hooksd.model.events import Event, EventName
@@ -78,6 +79,15 @@ def test_what_the_name_decides_is_decided_by_the_selection(
     plan = snapshot_of([load(make_hook("a", "^Bash$"), make_hook("b"))]).plan("bamboo", BEFORE)
 
     assert [planned.matches(make_event()) for planned in plan.select(make_event())] == [MATCHED, MATCHED]
+
+
+def test_a_rule_that_nobody_taught_the_plan_is_no_silent_match(
+    make_hook: MakeHook, make_event: MakeEvent
+) -> None:
+    planned = PlannedHook(hook=msgspec.structs.replace(make_hook("a"), match=object()))
+
+    with pytest.raises(AssertionError):
+        planned.matches(make_event())
 
 
 def test_a_hook_that_did_not_load_is_planned_only_where_a_guard_minds(
