@@ -438,7 +438,8 @@ class ConfigStore:
         problems = snapshot.problems[len(self._current.base.problems) :]
         if problems != self._told_problems:
             self._told_problems = problems
-            self._tell([problems_record(problems, self._current.revision)])
+            if problems:
+                self._tell([problems_record(problems, self._current.revision)])
         if self._current.base.hooks_may_run:
             # Otherwise nobody knows what its guards would be: those of the last good settings stay.
             self._thread.submit(self._last_good.save_guards, guards_json(snapshot, self._dialects))
