@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
@@ -48,7 +50,11 @@ _INTRODUCTION = (
 
 _EXAMPLES = """\
 examples:
+  hooksd demo                               see it work, in a private daemon
   hooksd serve                              run the daemon in the foreground
+  hooksd validate                           check the configuration
+  hooksd explain PreToolUse --tool Bash     what would run, and why the rest would not
+  hooksd logs -f                            follow what runs
 """
 
 
@@ -80,6 +86,11 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:  # type: ignore[explicit-override]
         """One line, a suggestion where there is one, exit status 2."""
+        prefix = "unrecognized arguments: "
+        if message.startswith(prefix):
+            unknown = message.removeprefix(prefix).split()[0].partition("=")[0]
+            options = [option for action in self._actions for option in action.option_strings]
+            message += _suggestion(unknown, options) if unknown.startswith("-") else ""
         self.exit(ExitCode.USAGE, f"{self.prog}: {message}\n{self.prog}: see `{self.prog} -h`\n")
 
 
@@ -90,26 +101,48 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments without the program's name; those of the process by default.
 
     Returns:
-        The exit status; `SystemExit` is raised only by the help and by usage errors.
+        The exit status.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    _complete_streams()
     try:
-        status = _run(arguments)
+        try:
+            status = _run(list(sys.argv[1:] if argv is None else argv))
+        except SystemExit as end:
+            # argparse ends so, after the help or a mistake.
+            status = end.code if isinstance(end.code, int) else ExitCode.USAGE
         # What is still buffered would otherwise fail after this function, with a traceback.
         sys.stdout.flush()
-        return status
     except BrokenPipeError:
         return _after_broken_pipe()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the border: no traceback reaches a user
         return _internal_error(error)
+    return status
+
+
+def _complete_streams() -> None:
+    """Make sure that 0, 1 and 2 are open, and that everything can be written.
+
+    A program that was started with one of them closed would get a socket or the log in its place.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the whole life
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(arguments: list[str]) -> int:
     name, rest = _split(arguments)
     command = cast("Command", import_module(COMMANDS[name]))
-    parser = _Parser(prog=f"hooksd {name}", description=command.HELP)
+    parser = _Parser(prog=f"hooksd {name}", description=command.HELP, allow_abbrev=False)
     parser.examples = command.EXAMPLES
     command.add_arguments(parser)
     return int(command.run(parser.parse_args(rest)))
@@ -122,19 +155,16 @@ def _split(arguments: list[str]) -> tuple[str, list[str]]:
     first = arguments[0]
     if first in {"-h", "--help"} or (first == "help" and len(arguments) == 1):
         sys.stdout.write(_help())
-        sys.stdout.flush()
         raise SystemExit(ExitCode.DONE)
     if first == "help":
         first, arguments = arguments[1], [arguments[1], "-h"]
     if first == "--version":
         sys.stdout.write(f"hooksd {__version__}\n")
-        sys.stdout.flush()
         raise SystemExit(ExitCode.DONE)
     if first.startswith("-"):
         _usage_error(f"unknown option {first!r} before the command")
     if first not in COMMANDS:
-        near = difflib.get_close_matches(first, COMMANDS, n=1)
-        _usage_error(f"unknown command {first!r}" + (f"; did you mean `hooksd {near[0]}`?" if near else ""))
+        _usage_error(f"unknown command {first!r}" + _suggestion(first, COMMANDS, prefix="hooksd "))
     return first, arguments[1:]
 
 
@@ -145,6 +175,11 @@ def _help() -> str:
         lines.append(f"  {name:<{width}}{cast('Command', import_module(module)).HELP}")
     lines += ["", "options:", "  -h, --help     this text", "  --version      the version", ""]
     return "\n".join(lines)
+
+
+def _suggestion(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean `{prefix}{near[0]}`?" if near else ""
 
 
 def _usage_error(message: str) -> NoReturn:
@@ -162,7 +197,8 @@ def _after_broken_pipe() -> int:
 
 def _internal_error(error: Exception) -> int:
     if os.environ.get("HOOKSD_DEBUG") == "1":
-        raise error
+        traceback.print_exception(error)
+        return ExitCode.INTERNAL
     sys.stderr.write(
         f"hooksd: internal error: {type(error).__name__}: {error}\n"
         "hooksd: this is a fault of hooksd; HOOKSD_DEBUG=1 shows where it happened\n"
