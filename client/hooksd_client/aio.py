@@ -296,5 +296,5 @@ class AsyncClient:
                 problem.guarded = is_guarded(self._guards_file, call.gate.agent, call.gate.event)
             raise
 
-    def _deadline(self, timeout: Optional[float], what: str) -> Deadline:
-        return Deadline(self._timeout if timeout is None else timeout, what)
+    def _deadline(self, timeout: Optional[float], method: str) -> Deadline:
+        return Deadline(self._timeout if timeout is None else timeout, f"the answer to {method}")

@@ -152,7 +152,8 @@ class AsyncRegistration:
     async def unregister(self, *, timeout: Optional[float] = None) -> None:
         """Take the hook out of every execution. Safe to repeat."""
         await self._link.withdraw(
-            self._offer, Deadline(self._timeout_s if timeout is None else timeout, "hook/unregister")
+            self._offer,
+            Deadline(self._timeout_s if timeout is None else timeout, "the answer to hook/unregister"),
         )
 
 
@@ -204,5 +205,6 @@ class AsyncEventStream:
         """End the subscription. Safe to repeat."""
         self._closed = True
         await self._link.withdraw(
-            self._feed, Deadline(self._timeout_s if timeout is None else timeout, "events/unsubscribe")
+            self._feed,
+            Deadline(self._timeout_s if timeout is None else timeout, "the answer to events/unsubscribe"),
         )

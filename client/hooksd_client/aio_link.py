@@ -80,10 +80,10 @@ class AsyncLink:
         pause = RECONNECT_MIN_S
         while True:
             try:
-                connection = await self._connected(Deadline(self._timeout_s, "connecting"))
+                connection = await self._connected(Deadline(self._timeout_s, "a connection"))
                 pause = RECONNECT_MIN_S
                 while True:
-                    await connection.news(Deadline(float("inf"), "serve"))
+                    await connection.news(Deadline(float("inf"), "the end of the connection"))
             except ClientClosed:
                 return
             except ClientError:

@@ -243,7 +243,7 @@ class Connection:
     def _reply(self, line: bytes) -> None:
         # Where the connection has ended there is nobody to tell: the daemon has seen that itself.
         with contextlib.suppress(ClientError):
-            self.send(line, Deadline(float("inf"), "the answer to hook/invoke"))
+            self.send(line, Deadline(float("inf"), "a place for the answer to hook/invoke"))
 
     def _give_up(self, request_id: RequestId) -> None:
         with self._changed:
@@ -251,7 +251,7 @@ class Connection:
         if line is not None:
             # If it cannot be told, the connection is at its end, and the daemon cancels by that.
             with contextlib.suppress(ClientError):
-                self.send(line, Deadline(CANCEL_TIMEOUT_S, "$/cancel"))
+                self.send(line, Deadline(CANCEL_TIMEOUT_S, "a place for $/cancel"))
 
     def _check(self) -> None:
         if self._lost is not None:

@@ -102,7 +102,7 @@ class RequestTimeout(NoAnswer, TimeoutError):
     """The time that the caller gave has passed; the daemon has been told to cancel the request.
 
     Attributes:
-        what: The method, or what else was waited for.
+        what: What was waited for, such as the answer to a method.
         timeout_s: The time that was given, in seconds.
     """
 
@@ -112,7 +112,7 @@ class RequestTimeout(NoAnswer, TimeoutError):
         self.timeout_s = timeout_s
 
     def __str__(self) -> str:
-        return f"{self.what} was not answered within {self.timeout_s:g} s"
+        return f"{self.what} did not come within {self.timeout_s:g} s"
 
 
 class ProtocolViolation(ClientError):

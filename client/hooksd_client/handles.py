@@ -148,7 +148,8 @@ class Registration:
     def unregister(self, *, timeout: Optional[float] = None) -> None:
         """Take the hook out of every execution. Safe to repeat."""
         self._link.withdraw(
-            self._offer, Deadline(self._timeout_s if timeout is None else timeout, "hook/unregister")
+            self._offer,
+            Deadline(self._timeout_s if timeout is None else timeout, "the answer to hook/unregister"),
         )
 
 
@@ -200,5 +201,6 @@ class EventStream:
         """End the subscription. Safe to repeat."""
         self._closed = True
         self._link.withdraw(
-            self._feed, Deadline(self._timeout_s if timeout is None else timeout, "events/unsubscribe")
+            self._feed,
+            Deadline(self._timeout_s if timeout is None else timeout, "the answer to events/unsubscribe"),
         )

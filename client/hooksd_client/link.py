@@ -85,9 +85,9 @@ class Link:
         pause = RECONNECT_MIN_S
         while not self._closed.is_set():
             try:
-                connection = self._connected(Deadline(self._timeout_s, "connecting"))
+                connection = self._connected(Deadline(self._timeout_s, "a connection"))
                 pause = RECONNECT_MIN_S
-                connection.wait(lambda: False, Deadline(float("inf"), "serve"))
+                connection.wait(lambda: False, Deadline(float("inf"), "the end of the connection"))
             except ClientClosed:
                 return
             except ClientError:
