@@ -410,9 +410,9 @@ class ConfigStore:
 
     def _followed(self, future: asyncio.Future[bool]) -> None:
         self._following = False
+        error = future.exception()
         if self._closed:
             return
-        error = future.exception()
         if isinstance(error, Exception):
             self._tell([internal_record(error)])
         elif future.result():

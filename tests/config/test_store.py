@@ -747,7 +747,7 @@ async def test_sources_come_and_go_with_the_settings(house: House) -> None:
     write(house.settings, entry + "enabled = false\n")
     assert commands_of(await house.open()) == ["one"]
     assert house.source("team").state is SourceState.DISABLED
-    write(house.settings, "")
+    write(house.settings, "# nothing")
     await house.open()
     assert "team" not in [source.name for source in store.status().sources]
 
@@ -770,7 +770,7 @@ async def test_guards_are_written_for_clients(house: House) -> None:
 
     assert "PreToolUse" in guards.read_text()
     assert stat.S_IMODE(guards.stat().st_mode) == 0o600
-    write(house.settings, "")
+    write(house.settings, "# nothing")
     await house.open()
     await house.until(lambda: "PreToolUse" not in guards.read_text())
 
