@@ -62,11 +62,9 @@ class AsyncLink:
 
     async def next_record(self, feed: Feed, deadline: Deadline) -> EventRecord:
         """Wait for a record of a feed."""
-        while not feed.waiting:
-            if feed.refused is not None:
-                raise feed.refused
+        while not feed.ready:
             connection = await self._connected(deadline)
-            if not feed.waiting:
+            if not feed.ready:
                 await connection.news(deadline)
         return feed.take()
 

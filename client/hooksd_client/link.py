@@ -65,11 +65,9 @@ class Link:
 
     def next_record(self, feed: Feed, deadline: Deadline) -> EventRecord:
         """Wait for a record of a feed."""
-        while not feed.waiting:
-            if feed.refused is not None:
-                raise feed.refused
+        while not feed.ready:
             try:
-                self._connected(deadline).wait(lambda: feed.waiting, deadline)
+                self._connected(deadline).wait(lambda: feed.ready, deadline)
             except ConnectionLost:
                 continue  # the next connection goes on where this one ended
         return feed.take()

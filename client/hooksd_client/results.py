@@ -359,7 +359,7 @@ class Interpreted(Result):
 
     decision: str
     reason: Optional[str] = None
-    additional_context: Tuple[str, ...] = _words()
+    additional_context: Optional[str] = None
     reminders: Tuple[str, ...] = _words()
     arguments: Optional[Dict[str, Any]] = None
 

@@ -146,16 +146,19 @@ class Feed(Standing):
         self._records.append(record)
 
     @property
-    def waiting(self) -> bool:
-        """Whether `take` has something."""
-        return bool(self._records)
+    def ready(self) -> bool:
+        """Whether `take` has something to say."""
+        return bool(self._records) or self.refused is not None
 
     def take(self) -> EventRecord:
         """The oldest record; after a loss first an `events.dropped` that tells how many.
 
         Raises:
-            IndexError: Nothing is waiting.
+            RequestFailed: There is none, and none will come: the daemon has refused to renew the subscription.
+            IndexError: There is none yet.
         """
+        if not self._records and self.refused is not None:
+            raise self.refused
         if self._lost:
             first = self._records[0]
             told = {"event": "events.dropped", "level": "warning", "where": "client", "dropped": self._lost}

@@ -106,6 +106,9 @@ class Daemon:
         """Answer a method with a result, or by calling `answer(peer, message)`; None from it: no answer."""
         self._answers[method] = answer
 
+    def answer_of(self, method: str) -> Any:
+        return self._answers[method]
+
     def fail(self, method: str, code: int, message: str = "no", **data: Any) -> None:
         """Answer a method with an error."""
         error = {"code": code, "message": message, "data": {"kind": "some_kind", **data}}
