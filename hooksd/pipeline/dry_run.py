@@ -124,7 +124,7 @@ def _told(invocation: Invocation, verdict: Verdict, *, matched: bool, name: str 
         interpreted = Interpreted(
             decision=reply.decision,
             reason=reply.reason,
-            additional_context=reply.contexts,
+            additional_context="\n\n".join(reply.contexts) or None,
             reminders=reply.reminders,
             arguments=reply.arguments if reply.arguments is not None else reply.arguments_patch,
         )

@@ -16,7 +16,7 @@ from hooksd.config.plan import PlannedHook
 from hooksd.config.settings import EnvSettings, Settings
 from hooksd.dialects.base import Dialect, HookInput, PayloadRefused, Places
 from hooksd.model.events import Event
-from hooksd.model.hooks import Contract, Hook, Script
+from hooksd.model.hooks import Contract, Script
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.reply import Reply
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
@@ -83,19 +83,19 @@ class Invocation:
         cwd: Its working directory, "" while not chosen.
         command: The command line that ran or was tried first.
         environment: The names of its variables.
-        input_bytes: The size of what it was sent.
+        bounded_by_budget: Its deadline is the end of the dispatch's budget, not the end of its own time.
         result: What its process did; None for a programmatic hook, or one that never got so far.
         reply: What it said.
     """
 
     __slots__ = (
+        "bounded_by_budget",
         "command",
         "cwd",
         "duration_s",
         "environment",
         "event",
         "id",
-        "input_bytes",
         "planned",
         "queued_s",
         "reply",
@@ -111,7 +111,7 @@ class Invocation:
         self.cwd = ""
         self.command: tuple[str, ...] = ()
         self.environment: tuple[str, ...] = ()
-        self.input_bytes = 0
+        self.bounded_by_budget = False
         self.result: ProcessResult | None = None
         self.reply = Reply()
 
@@ -180,7 +180,7 @@ class Invoker:
         finally:
             invocation.duration_s = time.monotonic() - began_at
             self._slots.release(permit)
-        invocation.reply = _told_of_budget(reply, call, planned.hook)
+        invocation.reply = _told_of_budget(reply, call) if invocation.bounded_by_budget else reply
         return invocation.reply
 
     async def _run(self, call: Call, invocation: Invocation, now: float) -> Reply:
@@ -188,6 +188,7 @@ class Invoker:
         deadline = None if hook.timeout_s is None else now + hook.timeout_s
         if call.deadline is not None and (deadline is None or call.deadline < deadline):
             deadline = call.deadline
+            invocation.bounded_by_budget = True
         dialect = self._dialects[hook.dialect]
         cwd = self.place(call, invocation)
         if hook.contract is Contract.PROGRAMMATIC:
@@ -238,7 +239,6 @@ class Invoker:
             env = self._environment(call, invocation, given.env)
             resolved = resolve(handler, cwd=cwd, env=env, shell=shell)
         invocation.environment = tuple(env)
-        invocation.input_bytes = len(given.stdin or b"")
         return resolved, given, env
 
     def place(self, call: Call, invocation: Invocation) -> str:
@@ -280,12 +280,10 @@ class Invoker:
         return found[1]
 
 
-def _told_of_budget(reply: Reply, call: Call, hook: Hook) -> Reply:
+def _told_of_budget(reply: Reply, call: Call) -> Reply:
     """Say so when it was not the hook's own time that ran out."""
     failure = reply.failure
-    if failure is None or failure.kind is not ProblemKind.TIMEOUT or call.deadline is None:
-        return reply
-    if time.monotonic() < call.deadline:
+    if failure is None or failure.kind is not ProblemKind.TIMEOUT:
         return reply
     return msgspec.structs.replace(
         reply,

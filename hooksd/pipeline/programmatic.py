@@ -156,7 +156,7 @@ class Registry:
                     handler.registration_id, dialect.envelope(event, cwd), int(left_s * 1000)
                 )
         except TimeoutError:
-            return _failed(ProblemKind.TIMEOUT, f"the client did not answer within {left_s:g} s")
+            return _failed(ProblemKind.TIMEOUT, f"the client did not answer within {left_s:.3g} s")
         except ConnectionError:
             return _lost(hook)
         except ProtocolError as error:

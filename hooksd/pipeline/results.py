@@ -20,19 +20,33 @@ __all__ = ["MAX_RESULT_BYTES", "Results"]
 MAX_RESULT_BYTES = 16_384
 """Kept of one invocation, about (protocol section 2.3)."""
 
-_MAX_STREAM_BYTES = 4_096
 _MAX_TEXT_BYTES = 2_048
 _MAX_ARGUMENTS_BYTES = 2_048
-_MAX_NAMES_BYTES = 4_096
-_MAX_COMMAND_BYTES = 1_024
+_MAX_LINE_BYTES = 1_024
+_MAX_NAMES_BYTES = 2_048
+_MAX_NAMES = 512
+"""Names are shared with the environment they come from, so what is kept of them is a reference each."""
+_REPORT_BYTES = 1_024
+"""Of a report without its detail, amply."""
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """Arguments as JSON: it tells their size, and a later change of the objects does not change what is shown."""
+    """What is kept, cut to size; put into words only when somebody asks, which is seldom.
 
-    result: HookResultResult
+    Arguments as JSON: it tells their size, and a later change of the objects does not change what is shown.
+    """
+
+    report: HandlerReport
+    reason: str | None
+    contexts: tuple[str, ...]
     before: bytes | None
     after: bytes | None
+    stdout: bytes
+    stderr: bytes
+    command: tuple[str, ...]
+    cwd: str
+    environment: tuple[str, ...]
+    source: HookPlace
 
 
 class Results:
@@ -82,10 +96,18 @@ class Results:
                 f"the last {self._limit()} are kept (limits.kept_results)",
                 kind="unknown_invocation",
             )
-        return msgspec.structs.replace(
-            kept.result,
+        return HookResultResult(
+            report=kept.report,
+            reason=kept.reason,
+            contexts=kept.contexts,
             arguments_before=None if kept.before is None else msgspec.json.decode(kept.before),
             arguments_after=None if kept.after is None else msgspec.json.decode(kept.after),
+            stdout=kept.stdout.decode(errors="replace"),
+            stderr=kept.stderr.decode(errors="replace"),
+            command=kept.command,
+            cwd=kept.cwd,
+            environment=tuple(_within(sorted(kept.environment), _MAX_NAMES_BYTES)),
+            source=kept.source,
         )
 
 
@@ -99,22 +121,28 @@ def _kept(
     before = after = None
     if arguments_after is not None:
         before, after = _arguments(invocation.event.tool_arguments), _arguments(arguments_after)
+    reason = None if verdict.reason is None else _clipped(verdict.reason, _MAX_TEXT_BYTES)
+    contexts = tuple(_within(invocation.reply.contexts, _MAX_TEXT_BYTES))
+    command = tuple(_within(invocation.command, _MAX_LINE_BYTES))
+    cwd = _clipped(invocation.cwd, _MAX_LINE_BYTES)
+    stdout, stderr = (b"", b"") if result is None else (result.stdout, result.stderr)
+    texts = (reason or "", *contexts, *command, cwd, (report.problem and report.problem.detail) or "")
+    room = MAX_RESULT_BYTES - _REPORT_BYTES - _MAX_NAMES_BYTES - len(before or b"") - len(after or b"")
+    room -= sum(len(text.encode(errors="replace")) for text in texts)
+    # The streams share what the rest leaves, and a short one leaves more to the other.
+    of_stdout = max(room // 2, room - len(stderr))
     return _Kept(
-        result=HookResultResult(
-            report=report,
-            reason=None if verdict.reason is None else _clipped(verdict.reason, _MAX_TEXT_BYTES),
-            contexts=tuple(_within(invocation.reply.contexts, _MAX_TEXT_BYTES)),
-            arguments_before=None,
-            arguments_after=None,
-            stdout="" if result is None else _text(result.stdout),
-            stderr="" if result is None else _text(result.stderr),
-            command=tuple(_within(invocation.command, _MAX_COMMAND_BYTES)),
-            cwd=invocation.cwd,
-            environment=tuple(_within(sorted(invocation.environment), _MAX_NAMES_BYTES)),
-            source=HookPlace(path=hook.file, line=hook.line),
-        ),
+        report=report,
+        reason=reason,
+        contexts=contexts,
         before=before,
         after=after,
+        stdout=stdout[:of_stdout],
+        stderr=stderr[: room - min(of_stdout, len(stdout))],
+        command=command,
+        cwd=cwd,
+        environment=invocation.environment[:_MAX_NAMES],
+        source=HookPlace(path=hook.file, line=hook.line),
     )
 
 
@@ -124,10 +152,6 @@ def _arguments(arguments: Any) -> bytes | None:
         return None
     data = msgspec.json.encode(arguments)
     return data if len(data) <= _MAX_ARGUMENTS_BYTES else None
-
-
-def _text(data: bytes) -> str:
-    return data[:_MAX_STREAM_BYTES].decode(errors="replace")
 
 
 def _clipped(text: str, limit_bytes: int) -> str:
