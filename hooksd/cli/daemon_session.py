@@ -66,7 +66,7 @@ def connected(args: argparse.Namespace, *, timeout_s: float = 30.0) -> Iterator[
     except SocketPathError as error:
         fail(ExitCode.USAGE, str(error))
     except DaemonNotReachable as error:
-        fail(ExitCode.UNREACHABLE, safe(error), "start it with `hooksd serve`")
+        fail(ExitCode.UNREACHABLE, safe(error))
     except RequestFailed as error:
         fail(
             ExitCode.USAGE if error.code in _USAGE_CODES else ExitCode.NO, safe(error), *_located(error.data)

@@ -40,11 +40,8 @@ def run(args: argparse.Namespace) -> int:
         speaker.json(told)
         return ExitCode.DONE
     plan, rest = told.get("plan") or [], told.get("not_matched") or []
-    head = (
-        f"{len(plan)} hook{'' if len(plan) == 1 else 's'} would run, one after another"
-        if plan
-        else "no hook would run"
-    )
+    counts = {0: "no hook would run", 1: "1 hook would run"}
+    head = counts.get(len(plan), f"{len(plan)} hooks would run, one after another")
     speaker.line(f"{speaker.style(safe(args.event), 'bold')}  {head}  (revision {told.get('revision')})")
     for number, hook in enumerate(plan, 1):
         mode = "" if hook.get("mode") == "blocking" else f"  {hook.get('mode')}"

@@ -250,11 +250,11 @@ class HookTestParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Interpreted(msgspec.Struct, frozen=True, kw_only=True):
-    """How hooksd reads what a hook answered."""
+    """How hooksd reads what a hook answered; `additional_context` is one text, as a hook gives it."""
 
     decision: Decision
     reason: str | None
-    additional_context: tuple[str, ...] = ()
+    additional_context: str | None = None
     reminders: tuple[str, ...] = ()
     arguments: dict[str, Any] | None = None
 
