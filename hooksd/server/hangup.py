@@ -48,7 +48,7 @@ class HangupWatch(Protocol):
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Give everything back; a second time changes nothing."""
         ...
 
 

@@ -44,6 +44,8 @@ class EpollHangupWatch:
 
     def close(self) -> None:
         """See `HangupWatch.close`."""
+        if self._epoll.closed:
+            return
         self._loop.remove_reader(self._epoll.fileno())
         for handle in list(self._gone):
             self.forget(handle)

@@ -45,6 +45,8 @@ if sys.platform != "linux" and sys.platform != "win32":
 
         def close(self) -> None:
             """See `HangupWatch.close`."""
+            if self._kqueue.closed:
+                return
             self._loop.remove_reader(self._kqueue.fileno())
             for handle in list(self._gone):
                 self.forget(handle)

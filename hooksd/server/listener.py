@@ -86,7 +86,10 @@ class Listener:
             self._server = None
 
     async def aclose(self, grace_s: float) -> None:
-        """Close every connection once it has what was written to it, at the latest after `grace_s`."""
+        """Close every connection once it has what was written to it, at the latest after `grace_s`.
+
+        A second time changes nothing.
+        """
         self.stop_accepting()
         for connection in list(self._connections):
             connection.close()

@@ -7,7 +7,24 @@ from hooksd.protocol.errors import KINDS, ErrorCode, protocol_error
 
 def test_every_code_of_the_protocol():
     assert sorted(code.value for code in ErrorCode) == sorted(
-        [-32700, -32600, -32601, -32602, -32603, -32001, -32002, -32003, -32010, -32011, -32012, -32013, -32014, -32015, -32016, -32800]
+        [
+            -32700,
+            -32600,
+            -32601,
+            -32602,
+            -32603,
+            -32001,
+            -32002,
+            -32003,
+            -32010,
+            -32011,
+            -32012,
+            -32013,
+            -32014,
+            -32015,
+            -32016,
+            -32800,
+        ]
     )
 
 

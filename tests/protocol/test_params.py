@@ -25,6 +25,7 @@ class Inner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     colour: Colour | None = None
     colours: tuple[Colour, ...] = ()
     level: Literal[1, 2] = 1
+    mood: Annotated[Colour, msgspec.Meta(description="told in the schema")] = Colour.RED
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,10 +82,11 @@ def test_good_params():
         ({"text": "a", "words": ["x"] * 3}, "words", "must have at most 2 items"),
         ({"text": "a", "table": {"k": 1}}, "table[...]", "must be a string, not an integer"),
         ({"text": "a", "inner": []}, "inner", "must be an object or null, not an array"),
-        ({"text": "a", "inner": {"color": 1}}, "inner.color", "is not known; known are `colour`, `colours`, `level`"),
+        ({"text": "a", "inner": {"color": 1}}, "inner.color", "is not known; known are `colour`, `colours`, `level`, `mood`"),
         ({"text": "a", "inner": {"colour": "x"}}, "inner.colour", "must be one of 'red', 'blue', not 'x'"),
         ({"text": "a", "inner": {"colours": ["red", "x"]}}, "inner.colours[1]", "must be one of 'red', 'blue', not 'x'"),
         ({"text": "a", "inner": {"level": 3}}, "inner.level", "must be one of 1, 2, not 3"),
+        ({"text": "a", "inner": {"mood": "x"}}, "inner.mood", "must be one of 'red', 'blue', not 'x'"),
         ({"text": "own"}, "text", "must not be own"),
     ],
 )  # fmt: skip

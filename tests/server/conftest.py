@@ -14,11 +14,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from hooksd.config.assemble import ConfigPlaces
 from hooksd.config.settings import Limits
+from hooksd.config.store import ConfigStore
+from hooksd.dialects import DIALECTS
 from hooksd.model.errors import ProtocolError
+from hooksd.model.records import Level
+from hooksd.observe.journal import Journal
+from hooksd.observe.metrics import Metrics
+from hooksd.observe.stream import EventStream
+from hooksd.pipeline.dispatch import Pipeline
+from hooksd.process.runner import Runner
 from hooksd.protocol.methods.base import Method, MethodKind
+from hooksd.protocol.methods.daemon import DaemonState, DaemonStatusResult, HookCounts, OutboxCounts
 from hooksd.server.connection import Connection
 from hooksd.server.listener import Listener
+from hooksd.server.methods import Methods
 from hooksd.server.table import Entry, Step
 
 
@@ -277,3 +288,132 @@ def rss_bytes() -> int:
 def rss_bytes_fixture() -> Callable[[], int]:
     """Measure the resident size of this process."""
     return rss_bytes
+
+
+class Control:
+    """The daemon, as far as the methods need it."""
+
+    def __init__(self, store: ConfigStore) -> None:
+        self._store = store
+        self.shutdowns: list[float | None] = []
+
+    def status(self) -> DaemonStatusResult:
+        config = self._store.status()
+        return DaemonStatusResult(
+            pid=os.getpid(),
+            version="0",
+            uptime_s=0.0,
+            socket="",
+            state=DaemonState(config.state),
+            revision=config.revision,
+            sources=config.sources,
+            executions=0,
+            hooks=HookCounts(running=0, queued=0, total=0, failed=0, timed_out=0, blocked=0),
+            outbox=OutboxCounts(),
+            latency_ms={},
+            warm={},
+            problems=config.problems,
+        )
+
+    def shutdown(self, grace_s: float | None = None) -> None:
+        self.shutdowns.append(grace_s)
+
+
+class WholeHouse:
+    """Everything but the daemon's own life."""
+
+    def __init__(
+        self, root: str, server: Server, pipeline: Pipeline, runner: Runner, journal: Journal
+    ) -> None:
+        self.root = root
+        self.hooks_path = f"{root}/bamboo/hooks.json"
+        self.server = server
+        self.listener = server.listener
+        self.connect = server.connect
+        self.recorded = server.recorded
+        self.pipeline = pipeline
+        self.runner = runner
+        self.journal = journal
+        self.control: Control
+        self.stream: EventStream
+
+    def write_hooks(self, document: Any) -> None:
+        write_settled(self.hooks_path, json.dumps(document))
+
+    def stream_is_idle(self) -> bool:
+        return not self.stream._subscriptions
+
+
+def write_settled(path: str, text: str) -> None:
+    """Write a file as if it had been there for a while: one that just changed is waited for."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.new", "w") as file:
+        file.write(text)
+    os.rename(f"{path}.new", path)
+
+
+@pytest.fixture
+async def start_house(
+    start_server: StartServer, socket_path: str
+) -> AsyncIterator[Callable[..., Awaitable[WholeHouse]]]:
+    """Start the rooms of the daemon on a Bamboo document and a `hooksd.toml`."""
+    closing: list[Callable[[], Awaitable[None]]] = []
+
+    async def start(hooks: Any, *, toml: str = "", max_subscribers: int = 8) -> WholeHouse:
+        root = os.path.dirname(socket_path)
+        write_settled(f"{root}/bamboo/hooks.json", json.dumps(hooks))
+        write_settled(f"{root}/config/hooksd.toml", toml)
+        os.makedirs(f"{root}/state", mode=0o700)
+        env = {"PATH": os.environ["PATH"], "HOME": root, "BAMBOO_DATA_DIR": f"{root}/bamboo"}
+        store = ConfigStore(
+            ConfigPlaces(
+                settings_path=f"{root}/config/hooksd.toml",
+                config_dir=f"{root}/config",
+                state_dir=f"{root}/state",
+                home=root,
+                env=env,
+            )
+        )
+        stream = EventStream(max_subscribers)
+        records: list[Any] = []
+        journal = Journal(write=lambda line: None, stream=stream, metrics=Metrics(), max_field_bytes=100_000)
+
+        def record(level: Level, event: str, fields: Any) -> None:
+            records.append((level, event, dict(fields)))
+            journal(level, event, fields)
+
+        store.load()
+        loop = asyncio.get_running_loop()
+        runner = Runner(loop, max_ending=16, record=record)
+        pipeline = Pipeline(
+            runner=runner,
+            store=store,
+            record=record,
+            dialects=DIALECTS,
+            daemon_env=env,
+            daemon_cwd="/",
+            socket_path=f"{socket_path}0",
+        )
+        store.start(loop, record)
+        control = Control(store)
+        served = Methods(
+            pipeline=pipeline, store=store, stream=stream, control=control, record=record, dialects=DIALECTS
+        )
+        server = await start_server(served=served, limits=store.settings.limits)
+        server.records = records
+        house = WholeHouse(root, server, pipeline, runner, journal)
+        house.control, house.stream = control, stream
+
+        async def close() -> None:
+            server.close_clients()
+            await server.listener.aclose(1.0)
+            await pipeline.aclose()
+            await runner.aclose(0.0)
+            await store.aclose()
+
+        closing.append(close)
+        return house
+
+    yield start
+    for close in closing:
+        await close()
