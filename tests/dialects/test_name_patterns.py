@@ -106,7 +106,7 @@ LINTED = [
     ("[[a]", 1, "class in a class"),
     ("[[.a.]]", 1, "class in a class"),
     (r"[\d-z]", 3, "single characters"),
-    (r"[\pL-z]", 1, "range"),
+    (r"[\pL-z]", 4, "single characters"),
     ("[[:alpha:]-z]", 10, "single characters"),
     ("[abc", 0, "never closed"),
     ("x[^]", 1, "never closed"),
