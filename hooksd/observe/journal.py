@@ -21,7 +21,7 @@ from hooksd.model.records import Level
 from hooksd.observe.console import console_line
 from hooksd.observe.metrics import Metrics
 from hooksd.observe.record_text import encode_record
-from hooksd.observe.stream import EventStream
+from hooksd.observe.stream import Entry, EventStream
 
 
 __all__ = ["Journal", "LogFormat"]
@@ -29,6 +29,8 @@ __all__ = ["Journal", "LogFormat"]
 LogFormat = Literal["json", "console"]
 
 _NUMBERS = {Level.DEBUG: 10, Level.INFO: 20, Level.WARNING: 30, Level.ERROR: 40}
+
+_DEBUG, _INFO, _WARNING = Level.DEBUG, Level.INFO, Level.WARNING
 
 _OWN = ("ts", "seq", "level", "event")
 """What every record begins with, in this order; it is given here and by nobody else."""
@@ -65,7 +67,7 @@ class Journal:
         self._clock = clock
         self._next_seq = itertools.count(1).__next__
         self._second = -1
-        self._second_text = ""
+        self._head = ""
         self.configure(level=level, max_field_bytes=max_field_bytes)
 
     def configure(self, *, level: Level, max_field_bytes: int) -> None:
@@ -78,12 +80,26 @@ class Journal:
             # The stream wants what is of level info or above even where the log is quieter.
             wrapper_class=structlog.make_filtering_bound_logger(min(self._level, _NUMBERS[Level.INFO])),
         ).bind()
-        self._methods: dict[str, Callable[..., Any]] = {one: getattr(bound, one) for one in Level}
+        self._debug, self._info, self._warning, self._error = (
+            bound.debug,
+            bound.info,
+            bound.warning,
+            bound.error,
+        )
 
     def __call__(self, level: Level, event: str, fields: Mapping[str, Any]) -> None:
         """Record it (see `hooksd.model.records.Recorder`)."""
-        self._metrics.observe(event, fields)
-        self._methods[level](event, fields=fields)
+        if event == "hook.finished":
+            self._metrics.finished(fields)
+        # A chain of identities: looking the level up in a table would hash it, which an enumeration does in Python.
+        if level is _INFO:
+            self._info(event, fields=fields)
+        elif level is _DEBUG:
+            self._debug(event, fields=fields)
+        elif level is _WARNING:
+            self._warning(event, fields=fields)
+        else:
+            self._error(event, fields=fields)
 
     def dropped_line(self, count: int) -> bytes:
         """The line that tells the log how many records it lost at this place."""
@@ -94,22 +110,22 @@ class Journal:
 
     def _render(
         self, _logger: Any, method: str, event_dict: MutableMapping[str, Any]
-    ) -> tuple[tuple[int, str, object, bytes], dict[str, Any]]:
+    ) -> tuple[Entry, dict[str, Any]]:
         """The last processor: the arguments of the sink's method are number, kind, execution and line."""
         event, fields = event_dict["event"], event_dict["fields"]
-        milliseconds = int(self._clock() * 1000)
-        second = milliseconds // 1000
+        now = self._clock()
+        second = int(now)
         if second != self._second:
             self._second = second
-            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(second))
+            self._head = time.strftime('{"ts":"%Y-%m-%dT%H:%M:%S.', time.gmtime(second))
+        if not fields.keys().isdisjoint(_OWN):
+            fields = {key: value for key, value in fields.items() if key not in _OWN}
         seq = self._next_seq()
-        for name in _OWN:
-            if name in fields:
-                fields = {key: value for key, value in fields.items() if key not in _OWN}
-                break
-        # Kinds are constants of the daemon, plain words with dots. Put together as text: the object with all fields
-        # would have to be copied for four more.
-        head = f'{{"ts":"{self._second_text}{milliseconds % 1000:03d}Z","seq":{seq},"level":"{method}","event":"{event}"'
+        # Put together as text: for an object the fields would have to be copied. Kinds are constants of the daemon,
+        # plain words with dots.
+        head = (
+            f'{self._head}{int((now - second) * 1000):03d}Z","seq":{seq},"level":"{method}","event":"{event}"'
+        )
         body = encode_record(fields, self._max_field_bytes)
         line = head.encode() + (b"," + body[1:] if fields else b"}")
         return (seq, event, fields.get("execution_id"), line), {}
@@ -122,14 +138,15 @@ class _Sink:
     """What structlog calls a logger: one method per level, each given the arguments that `_render` made."""
 
     def __init__(self, journal: Journal) -> None:
-        def quiet(seq: int, event: str, execution_id: object, line: bytes) -> None:
-            publish(seq, event, execution_id, line)
-
-        def loud(seq: int, event: str, execution_id: object, line: bytes) -> None:
-            write(log_line(line))
-            publish(seq, event, execution_id, line)
-
         write, publish = journal._write, journal._publish  # noqa: SLF001 - one object in two halves
         log_line = journal._log_line  # noqa: SLF001
+
+        def quiet(*entry: Any) -> None:
+            publish(entry)
+
+        def loud(*entry: Any) -> None:
+            write(log_line(entry[3]))
+            publish(entry)
+
         for level, number in _NUMBERS.items():
             setattr(self, level, loud if number >= journal._level else quiet)  # noqa: SLF001

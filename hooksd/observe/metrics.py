@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from hooksd.model.report import Status
-
 
 __all__ = ["MAX_HOOKS", "Counters", "Digest", "Latency", "Metrics"]
 
@@ -20,9 +18,13 @@ MAX_HOOKS = 1_024
 """Hooks with a digest of their own; the one that finished least recently gives way."""
 
 _STEPS = 16
-"""Buckets per doubling: a percentile is at most 1/32 (3 %) off."""
-_OFFSET = 16
-"""Doublings below 1 ms that are told apart: down to 15 ns."""
+"""Buckets per doubling: a percentile is at most 2.2 % off."""
+_LOWEST_MS = 2.0**-10
+"""Durations below a microsecond are not told apart."""
+_HIGHEST_MS = 2.0**40
+"""Nor those above 34 years."""
+_OFFSET = 10 * _STEPS
+"""Puts the lowest duration into bucket 0."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,32 +45,28 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Digest:
-    """The distribution of durations in milliseconds: a histogram with logarithmic buckets, at most about 1,000.
+    """The distribution of durations in milliseconds: a histogram with logarithmic buckets, at most 800.
 
     Attributes:
         last: The number of the last run that was counted, over all hooks.
     """
 
-    __slots__ = ("_buckets", "_count", "_highest", "_lowest", "last")
+    __slots__ = ("_buckets", "_highest", "_lowest", "last")
 
     def __init__(self) -> None:
         self._buckets: dict[int, int] = {}
-        self._count = 0
         self._lowest = math.inf
         self._highest = 0.0
         self.last = 0
 
     def add(self, duration_ms: float) -> None:
-        """Count one duration; what is negative or not finite is taken as 0."""
-        if not 0 <= duration_ms < math.inf:
-            duration_ms = 0.0
-        mantissa, exponent = math.frexp(duration_ms)
-        # The mantissa is in [0.5, 1), and 0 for 0.
-        bucket = (
-            (exponent + _OFFSET) * _STEPS + int((mantissa - 0.5) * (2 * _STEPS)) if exponent > -_OFFSET else 0
-        )
-        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
-        self._count += 1
+        """Count one duration; what is out of range is taken as 0."""
+        if _LOWEST_MS <= duration_ms <= _HIGHEST_MS:
+            bucket = int(math.log2(duration_ms) * _STEPS + _OFFSET)
+        else:
+            bucket, duration_ms = 0, 0.0
+        buckets = self._buckets
+        buckets[bucket] = buckets.get(bucket, 0) + 1
         if duration_ms < self._lowest:
             self._lowest = duration_ms
         if duration_ms > self._highest:
@@ -76,17 +74,14 @@ class Digest:
 
     def percentile(self, fraction: float) -> float:
         """The duration that this fraction of the runs did not exceed; 0 when there were none."""
-        if not self._count:
-            return 0.0
-        rank = max(1, math.ceil(fraction * self._count))
+        rank = max(1, math.ceil(fraction * sum(self._buckets.values())))
         seen = 0
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]
             if seen >= rank:
-                break
-        exponent, step = divmod(bucket, _STEPS)
-        middle = math.ldexp(0.5 + (step + 0.5) / (2 * _STEPS), exponent - _OFFSET)
-        return round(min(max(middle, self._lowest), self._highest), 3)
+                middle = math.exp2((bucket + 0.5 - _OFFSET) / _STEPS)
+                return round(min(max(middle, self._lowest), self._highest), 3)
+        return 0.0
 
     def latency(self) -> Latency:
         """The three percentiles that are told."""
@@ -98,25 +93,27 @@ class Metrics:
 
     def __init__(self) -> None:
         self._total = 0
-        self._by_status: dict[object, int] = dict.fromkeys(Status, 0)
+        self._failed = 0
+        self._timed_out = 0
+        self._blocked = 0
         self._digests: dict[str, Digest] = {}
 
-    def observe(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Take a record; all but complete `hook.finished` ones are passed over."""
-        if event != "hook.finished":
+    def finished(self, fields: Mapping[str, Any]) -> None:
+        """Take the fields of a `hook.finished` record; one that is not complete is passed over."""
+        try:
+            hook, duration, status = fields["hook"], fields["duration_ms"], fields["status"]
+        except KeyError:
             return
-        hook, duration, status = fields.get("hook"), fields.get("duration_ms"), fields.get("status")
-        if (
-            not isinstance(hook, str)
-            or not isinstance(duration, (int, float))
-            or status not in self._by_status
-        ):
-            return
+        # Compared, not looked up: the hash of an enumeration's member is computed in Python.
+        if status != "ok":
+            if status == "blocked":
+                self._blocked += 1
+            elif status == "timeout":
+                self._timed_out += 1
+            elif status in {"failed", "launch_error"}:
+                self._failed += 1
         self._total += 1
-        self._by_status[status] += 1
-        digest = self._digests.get(hook)
-        if digest is None:
-            digest = self._new_digest(hook)
+        digest = self._digests.get(hook) or self._new_digest(hook)
         digest.last = self._total
         digest.add(duration)
 
@@ -128,12 +125,8 @@ class Metrics:
 
     def counters(self) -> Counters:
         """What was counted so far."""
-        by = self._by_status
         return Counters(
-            total=self._total,
-            failed=by[Status.FAILED] + by[Status.LAUNCH_ERROR],
-            timed_out=by[Status.TIMEOUT],
-            blocked=by[Status.BLOCKED],
+            total=self._total, failed=self._failed, timed_out=self._timed_out, blocked=self._blocked
         )
 
     def latency_ms(self) -> dict[str, Latency]:

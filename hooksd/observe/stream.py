@@ -44,11 +44,8 @@ _BUSY = -32003
 _INVALID_PARAMS = -32602
 
 
-class _Entry(msgspec.Struct, frozen=True, gc=False):
-    seq: int
-    event: str
-    execution_id: object
-    line: bytes
+Entry = tuple[int, str, object, bytes]
+"""A record: its number, kind, execution (None without one) and JSON object."""
 
 
 class Subscription:
@@ -73,7 +70,7 @@ class Subscription:
         self._wanted: dict[str, bool] = {}
         self._execution_id = execution_id
         self.notify = notify
-        self._queue: deque[_Entry] = deque()
+        self._queue: deque[Entry] = deque()
         self._bytes = 0
         self._clock = clock
         self._dropped = 0
@@ -100,17 +97,17 @@ class Subscription:
             self._dropped = 0
         while self._queue and len(taken) < limit:
             entry = self._queue.popleft()
-            self._bytes -= len(entry.line)
-            taken.append(self._prefix + entry.line[1:])
+            self._bytes -= len(entry[3])
+            taken.append(self._prefix + entry[3][1:])
         return taken
 
-    def offer(self, entry: _Entry) -> bool:
+    def offer(self, entry: Entry) -> bool:
         """Queue a record if it is wanted; whether now something waits where nothing did. The stream calls this."""
         if not self.wants(entry):
             return False
         idle = not self.pending
         self._queue.append(entry)
-        self._bytes += len(entry.line)
+        self._bytes += len(entry[3])
         while len(self._queue) > MAX_QUEUED_RECORDS or self._bytes > MAX_QUEUED_BYTES:
             self._drop(self._queue.popleft())
         return idle
@@ -120,21 +117,22 @@ class Subscription:
         self._dropped += count
         self._dropped_seq = seq
 
-    def wants(self, entry: _Entry) -> bool:
+    def wants(self, entry: Entry) -> bool:
         """Whether the record passes the filters."""
-        if self._execution_id is not None and entry.execution_id != self._execution_id:
+        _, event, execution_id, _ = entry
+        if self._execution_id is not None and execution_id != self._execution_id:
             return False
         if self._pattern is None:
             return True
-        wanted = self._wanted.get(entry.event)
+        wanted = self._wanted.get(event)
         if wanted is None:
             # Kinds of records are constants of the daemon, so this stays small.
-            wanted = self._wanted[entry.event] = self._pattern.fullmatch(entry.event) is not None
+            wanted = self._wanted[event] = self._pattern.fullmatch(event) is not None
         return wanted
 
-    def _drop(self, entry: _Entry) -> None:
-        self._bytes -= len(entry.line)
-        self.missed(1, entry.seq)
+    def _drop(self, entry: Entry) -> None:
+        self._bytes -= len(entry[3])
+        self.missed(1, entry[0])
 
 
 class EventStream:
@@ -144,11 +142,9 @@ class EventStream:
         self._clock = clock
         self.max_subscribers = max_subscribers
         self._subscriptions: dict[str, Subscription] = {}
-        self._recent: deque[_Entry] = deque()
+        self._recent: deque[Entry] = deque()
         self._recent_bytes = 0
         self._next_id = itertools.count(1)
-        self.seq = 0
-        """The last record that was published."""
 
     def subscribe(
         self,
@@ -195,24 +191,29 @@ class EventStream:
         """End a subscription; False if there is none of that id."""
         return self._subscriptions.pop(subscription_id, None) is not None
 
-    def publish(self, seq: int, event: str, execution_id: object, line: bytes) -> None:
-        """Take a record: its number, kind, execution and its JSON object."""
-        self.seq = seq
-        entry = _Entry(seq, event, execution_id, line)
-        self._recent.append(entry)
-        self._recent_bytes += len(line)
-        while len(self._recent) > RECENT_RECORDS or self._recent_bytes > RECENT_BYTES:
-            self._recent_bytes -= len(self._recent.popleft().line)
-        for subscription in self._subscriptions.values():
-            if subscription.offer(entry):
-                subscription.notify()
+    def publish(self, entry: Entry) -> None:
+        """Take a record; the numbers ascend."""
+        recent = self._recent
+        recent.append(entry)
+        self._recent_bytes += len(entry[3])
+        while len(recent) > RECENT_RECORDS or self._recent_bytes > RECENT_BYTES:
+            self._recent_bytes -= len(recent.popleft()[3])
+        if self._subscriptions:
+            for subscription in self._subscriptions.values():
+                if subscription.offer(entry):
+                    subscription.notify()
+
+    @property
+    def seq(self) -> int:
+        """The number of the last record that was published, 0 before the first."""
+        return self._recent[-1][0] if self._recent else 0
 
     def _replay(self, subscription: Subscription, since_seq: int) -> None:
-        first = self._recent[0].seq if self._recent else self.seq + 1
+        first = self._recent[0][0] if self._recent else self.seq + 1
         if first > since_seq + 1:
             subscription.missed(first - since_seq - 1, first - 1)
         for entry in self._recent:
-            if entry.seq > since_seq:
+            if entry[0] > since_seq:
                 subscription.offer(entry)
 
 

@@ -29,15 +29,15 @@ def test_a_record_without_fields(recorded: Any) -> None:
 
 
 def test_the_second_is_formatted_anew_when_it_changes(recorded: Any) -> None:
-    times = iter([1_764_521_234.999, 1_764_521_235.001])
+    times = iter([1_764_521_234.75, 1_764_521_235.25])
     log = recorded(clock=lambda: next(times))
 
     log("a.a")
     log("a.a")
 
     assert [record["ts"] for record in log.records] == [
-        "2025-11-30T16:47:14.999Z",
-        "2025-11-30T16:47:15.001Z",
+        "2025-11-30T16:47:14.750Z",
+        "2025-11-30T16:47:15.250Z",
     ]
 
 
@@ -121,7 +121,10 @@ def test_finished_hooks_are_counted(recorded: Any) -> None:
 
     log("hook.finished", hook="h", status="blocked", duration_ms=3.0)
 
+    log("hook.skipped", hook="h", status="blocked", duration_ms=3.0)
+
     assert log.metrics.counters().blocked == 1
+    assert log.metrics.counters().total == 1
 
 
 def test_the_line_that_tells_of_dropped_ones(recorded: Any) -> None:

@@ -3,11 +3,12 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
+from hooksd.model.report import Status
 from hooksd.observe.metrics import MAX_HOOKS, Digest, Metrics
 
 
 def finished(metrics: Metrics, hook: str, duration_ms: float = 1.0, status: str = "ok") -> None:
-    metrics.observe("hook.finished", {"hook": hook, "duration_ms": duration_ms, "status": status})
+    metrics.finished({"hook": hook, "duration_ms": duration_ms, "status": status})
 
 
 @given(st.lists(st.floats(0.001, 1e7), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99, 1.0]))
@@ -54,23 +55,26 @@ def test_counts() -> None:
     assert (counters.total, counters.failed, counters.timed_out, counters.blocked) == (6, 2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("event", "fields"),
-    [
-        ("hook.started", {"hook": "h", "duration_ms": 1.0, "status": "ok"}),
-        ("hook.finished", {"duration_ms": 1.0, "status": "ok"}),
-        ("hook.finished", {"hook": "h", "status": "ok"}),
-        ("hook.finished", {"hook": "h", "duration_ms": 1.0, "status": "?"}),
-        ("hook.finished", {}),
-    ],
-)
-def test_what_is_no_finished_run_is_passed_over(event: str, fields: dict[str, object]) -> None:
+@pytest.mark.parametrize("missing", ["hook", "duration_ms", "status"])
+def test_a_record_that_is_not_complete_is_passed_over(missing: str) -> None:
     metrics = Metrics()
+    fields = {"hook": "h", "duration_ms": 1.0, "status": "ok"}
+    del fields[missing]
 
-    metrics.observe(event, fields)
+    metrics.finished(fields)
 
     assert metrics.counters().total == 0
     assert metrics.latency_ms() == {}
+
+
+def test_a_status_may_be_a_word_or_the_member() -> None:
+    metrics = Metrics()
+    for status in Status:
+        finished(metrics, "h", status=status)
+
+    counters = metrics.counters()
+
+    assert (counters.total, counters.failed, counters.timed_out, counters.blocked) == (8, 2, 1, 1)
 
 
 def test_only_so_many_hooks_have_a_digest_and_the_one_not_seen_longest_goes() -> None:

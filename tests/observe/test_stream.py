@@ -14,7 +14,7 @@ def publish(
     line = json.dumps(
         {"seq": seq, "event": event, "execution_id": execution_id}, separators=(",", ":")
     ).encode()
-    stream.publish(seq, event, execution_id, line)
+    stream.publish((seq, event, execution_id, line))
 
 
 def subscribe(stream: EventStream, **options: Any) -> tuple[Subscription, list[None]]:
