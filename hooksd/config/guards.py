@@ -7,7 +7,7 @@ once per hook when its source is compiled; what it does with a failure is the pi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -65,7 +65,17 @@ class Policy:
         rules: One pattern each.
     """
 
-    __slots__ = ("_file", "_lines", "_places", "digest", "guards", "rules", "rules_digest", "settings")
+    __slots__ = (
+        "_file",
+        "_gates",
+        "_lines",
+        "_places",
+        "digest",
+        "guards",
+        "rules",
+        "rules_digest",
+        "settings",
+    )
 
     def __init__(
         self,
@@ -79,6 +89,7 @@ class Policy:
         self.digest = _digest(settings)
         self.guards = tuple(_guard(guard, dialects) for guard in settings.guard)
         self.rules_digest = _digest((self.guards, settings.serial, sorted(settings.env.allow_for)))
+        self._gates = frozenset(gate for dialect in dialects.values() for gate in dialect.gates)
         self._file = file
         self._lines = lines
         self._places: tuple[tuple[Path, str], ...] = (
@@ -113,19 +124,15 @@ class Policy:
         return any(first <= at < first + len(self.settings.serial.hooks) for at in fitting)
 
     def problems(
-        self, answers: Sequence[Collection[EventName]], names: Iterable[str]
+        self, answers: Sequence[AbstractSet[EventName]], names: Iterable[str]
     ) -> tuple[ConfigProblem, ...]:
-        """The rules that no hook answers to.
+        """The rules that have no effect, or that block because no hook answers to them.
 
         Args:
             answers: For each rule, the events that have a hook whose name fits it.
             names: Of all hooks, for suggestions; not looked at when nothing is wrong.
         """
-        wrong = [
-            (at, answered)
-            for at, answered in enumerate(answers)
-            if not answered or self.unanswered(at, answered)
-        ]
+        wrong = [(at, answered) for at, answered in enumerate(answers) if not self._has_effect(at, answered)]
         known = list(islice(names, MAX_SUGGESTED_FROM)) if wrong else []
         return tuple(self._problem(at, answered, known) for at, answered in wrong)
 
@@ -135,19 +142,36 @@ class Policy:
             return ()
         return tuple(event for event in self.guards[rule].events if event not in answered)
 
-    def _problem(self, rule: int, answered: Collection[EventName], names: Sequence[str]) -> ConfigProblem:
+    def _has_effect(self, rule: int, answered: AbstractSet[EventName]) -> bool:
+        """Whether a rule does what its author wanted, given the events that have a hook it fits."""
+        if rule >= len(self.guards):
+            return bool(answered)
+        guarded = self.guards[rule].events or self._gates
+        return not answered.isdisjoint(guarded) and not self.unanswered(rule, answered)
+
+    def _problem(self, rule: int, answered: AbstractSet[EventName], names: Sequence[str]) -> ConfigProblem:
         place, pattern = self._places[rule]
-        message = f"no hook has a name that fits {pattern!r}"
         blocked = self.unanswered(rule, answered)
+        events = self.guards[rule].events if rule < len(self.guards) else ()
+        hint = did_you_mean(pattern, names) or _NAMES_HINT
         if blocked:
             message = f'no hook for {", ".join(blocked)} has a name that fits {pattern!r}: blocked (on_missing = "block")'
+        elif events:
+            message = f"no hook for {', '.join(events)} has a name that fits {pattern!r}"
+        elif answered:
+            message = (
+                f"{pattern!r} fits only hooks of {', '.join(sorted(answered))}, where nothing can be stopped"
+            )
+            hint = "a guard without events is about gates; name the events to guard them as well"
+        else:
+            message = f"no hook has a name that fits {pattern!r}"
         path = dotted(place)
         return ConfigProblem(
             severity=Severity.ERROR if blocked else Severity.WARNING,
             path=path,
             message=message,
             line=self._lines.get(path),
-            hint=did_you_mean(pattern, names) or _NAMES_HINT,
+            hint=hint,
             file=self._file or None,
         )
 

@@ -81,12 +81,12 @@ class Part:
             fitting = {at: policy.fitting(hooks[at].name) for at in positions}
             for rule in {rule for rules in fitting.values() for rule in rules}:
                 answers[rule].add(event)
-            rows = [(current[at], fitting[at]) for at in active]
+            rows = [_planned(current[at], fitting[at], policy) for at in active]
             self.segments[event] = Segment(
                 [current[at] for at in positions],
                 index,
-                gated=[_planned(hook, rules, policy, gate=True) for hook, rules in rows],
-                observed=[_planned(hook, rules, policy, gate=False) for hook, rules in rows],
+                gated=[gated for gated, _ in rows],
+                observed=[observed for _, observed in rows],
             )
         self.hooks = tuple(current)
         self.answers = tuple(map(frozenset, answers))
@@ -149,12 +149,18 @@ def _pattern(hook: Hook) -> str | None:
     return None if hook.match is None else hook.match.pattern
 
 
-def _planned(hook: Hook, rules: Sequence[int], policy: Policy, *, gate: bool) -> PlannedHook | None:
-    """The hook in a plan; None for one that did not load and whose absence no guard minds."""
-    guard = policy.strictest(rules, hook.event, gate=gate)
-    if hook.load_problem is not None and guard is None:
-        return None
-    return PlannedHook(hook=hook, guard=guard, serial=policy.is_serial(rules))
+def _planned(
+    hook: Hook, rules: Sequence[int], policy: Policy
+) -> tuple[PlannedHook | None, PlannedHook | None]:
+    """The hook in the plan of a gate and of an observer; None if it did not load and no guard minds."""
+    guards = [policy.strictest(rules, hook.event, gate=gate) for gate in (True, False)]
+    serial = policy.is_serial(rules)
+    gated, observed = (
+        PlannedHook(hook=hook, guard=guard, serial=serial) if guard or hook.load_problem is None else None
+        for guard in guards
+    )
+    # One object serves both where it can: there may be ten thousand of them.
+    return gated, gated if observed == gated else observed
 
 
 def _refusal(hook: Hook, why: str) -> ConfigProblem:

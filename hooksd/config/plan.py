@@ -78,7 +78,7 @@ class Segment:
         observed: The same when it is none: then guards of all gates do not count.
     """
 
-    __slots__ = ("_index", "gated", "hooks", "observed")
+    __slots__ = ("_index", "gated", "has_background", "hooks", "observed")
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class Segment:
         self.hooks = tuple(hooks)
         self.gated = tuple(gated)
         self.observed = tuple(observed)
+        self.has_background = any(hook.mode is not Mode.BLOCKING for hook in self.hooks)
         self._index = index
 
     def select(self, name: str | None, *, gate: bool) -> list[PlannedHook]:
@@ -108,7 +109,7 @@ class Plan:
         missing: Guards with `on_missing = "block"` that no hook answers to, for this event.
     """
 
-    __slots__ = ("_gated", "_hooks", "_observed", "_others", "_segments", "missing")
+    __slots__ = ("_gated", "_has_background", "_hooks", "_observed", "_others", "_segments", "missing")
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class Plan:
         missing: Sequence[Guard] = (),
     ) -> None:
         self._segments = tuple(segments)
+        self._has_background = any(segment.has_background for segment in self._segments)
         self._others = tuple(others)
         self.missing = tuple(missing)
         self._hooks: tuple[PlannedHook, ...] | None = None
@@ -147,7 +149,8 @@ class Plan:
 
     def _found(self, name: str | None, *, gate: bool) -> tuple[PlannedHook, ...]:
         hooks = [hook for segment in self._segments for hook in segment.select(name, gate=gate)]
-        hooks.sort(key=_is_background)
+        if self._has_background:
+            hooks.sort(key=_is_background)
         return tuple(hooks)
 
     def guards(self, *, gate: bool) -> tuple[Guard, ...]:

@@ -70,6 +70,33 @@ def test_serial_patterns_are_no_guards() -> None:
     assert policy.strictest(policy.fitting("x:b"), BEFORE, gate=True) is None
 
 
+@pytest.mark.parametrize(
+    ("guard", "answered", "message"),
+    [
+        (GuardSettings(hooks="*:a"), {BEFORE, END}, None),
+        (
+            GuardSettings(hooks="*:a"),
+            {END},
+            "'*:a' fits only hooks of session.end, where nothing can be stopped",
+        ),
+        (GuardSettings(hooks="*:a", events=("SessionEnd",)), {END}, None),
+        (GuardSettings(hooks="*:a", events=("SessionEnd", "tool.after")), {END}, None),
+        (
+            GuardSettings(hooks="*:a", events=("tool.after",)),
+            {BEFORE},
+            "no hook for tool.after has a name that fits '*:a'",
+        ),
+        (GuardSettings(hooks="*:a"), set(), "no hook has a name that fits '*:a'"),
+    ],
+)
+def test_a_guard_without_effect_is_a_problem(
+    guard: GuardSettings, answered: set[EventName], message: str | None
+) -> None:
+    problems = Policy(Settings(guard=(guard,))).problems([answered], ())
+
+    assert [problem.message for problem in problems] == ([] if message is None else [message])
+
+
 def test_problems_have_file_and_line() -> None:
     document = read_settings(b'[[guard]]\n\nhooks = "*:a"\n[serial]\nhooks = [\n"b",\n]\n')
     assert document.settings is not None

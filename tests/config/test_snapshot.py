@@ -174,7 +174,7 @@ def test_a_guard_can_block_the_events_that_no_hook_answers_to(
             "guard[1].hooks",
             "no hook for tool.after has a name that fits '*:a': blocked (on_missing = \"block\")",
         ),
-        ("warning", "guard[3].hooks", "no hook has a name that fits '*:none'"),
+        ("warning", "guard[3].hooks", "no hook for tool.before has a name that fits '*:none'"),
     ]
 
 
