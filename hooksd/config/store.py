@@ -44,7 +44,7 @@ from hooksd.dialects.base import Dialect
 from hooksd.model.hooks import Hook, Scope
 from hooksd.model.problems import ConfigProblem
 from hooksd.model.records import Recorder
-from hooksd.model.sources import SourceReport, SourceState
+from hooksd.model.sources import Document, SourceReport, SourceState
 from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.methods.config import (
     ConfigDocument,
@@ -104,6 +104,8 @@ class ConfigStore:
         self._roots = Roots()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hooksd-config")
         self._watch_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hooksd-watch")
+        self._programmatic: tuple[Hook, ...] = ()
+        """Those that were last opened with: what is told about the configuration is told with them."""
         self._told_waiting: set[str] = set()
         self._told_problems: tuple[ConfigProblem, ...] = ()
         self._following = self._follow_again = False
@@ -178,6 +180,7 @@ class ConfigStore:
             workspace: The execution's workspace, which need not exist; "" for none.
             programmatic: The hooks of connected clients; the same tuple as long as they are the same.
         """
+        self._programmatic = programmatic
         root = self._roots.root(workspace)
         current = self._current
         if not current.looks_current(root):
@@ -192,6 +195,7 @@ class ConfigStore:
         A file that does not stand still is waited for at most `OPEN_PATIENCE_S`; then what was in force before serves,
         and the snapshot's problems say so.
         """
+        self._programmatic = programmatic
         root = self._roots.root(workspace)
         waiting = await self._look(root)
         if root is not None:
@@ -214,7 +218,7 @@ class ConfigStore:
     def status(self) -> ConfigStatus:
         """How the configuration is."""
         current = self._current
-        snapshot = current.snapshot(None, (), current.waiting(None, everything=True))
+        snapshot = current.snapshot(None, self._programmatic, current.waiting(None, everything=True))
         return ConfigStatus(
             revision=current.revision,
             digest=snapshot.digest,
@@ -225,8 +229,8 @@ class ConfigStore:
         )
 
     async def show(self, workspace: str | None = None) -> ConfigShowResult:
-        """The texts that are in force."""
-        snapshot = await self.open(workspace or "", ())
+        """The texts that are in force; `hooksd.toml` is the last of the documents."""
+        snapshot = await self.open(workspace or "", self._programmatic)
         current = self._current
         root = self._roots.root(workspace or "")
         project = current.project(root) if root else None
@@ -239,12 +243,23 @@ class ConfigStore:
                 state=file.examined.state,
                 revision=current.revision,
                 content=_text(file.examined),
-                hooks=tuple(hook.name for hook in file.examined.in_force.value.hooks)
-                if file.examined.in_force
-                else (),
+                hooks=_hook_names(file.examined),
             )
             for file in (*current.base.files, *(project.files if project else ()))
         ]
+        settings = current.base.settings
+        documents.append(
+            ConfigDocument(
+                name=SETTINGS_SOURCE,
+                dialect=SETTINGS_DIALECT,
+                scope=Scope.USER,
+                path=settings.path,
+                state=settings.state,
+                revision=current.revision,
+                content=_text(settings),
+                hooks=(),
+            )
+        )
         return ConfigShowResult(
             documents=tuple(documents),
             revision=snapshot.revision,
@@ -271,7 +286,7 @@ class ConfigStore:
         """Read everything again, whether or not it looks the same; returns when it is in force."""
         before = self._current.revision
         waiting = await self._look(None, everything=True)
-        snapshot = self._current.snapshot(None, (), waiting)
+        snapshot = self._current.snapshot(None, self._programmatic, waiting)
         reports = self._current.reports()
         return ConfigReloadResult(
             revision=self._current.revision,
@@ -434,7 +449,7 @@ class ConfigStore:
 
     def _tell_guards(self) -> None:
         """What no single file is to blame for, such as a guard that no hook answers to."""
-        snapshot = self._current.snapshot(None, ())
+        snapshot = self._current.snapshot(None, self._programmatic)
         problems = snapshot.problems[len(self._current.base.problems) :]
         if problems != self._told_problems:
             self._told_problems = problems
@@ -462,6 +477,10 @@ def _encoded(content: str) -> bytes:
 
 def _text(examined: Examined[Any]) -> str | None:
     return examined.in_force.text.decode("utf-8", "replace") if examined.in_force else None
+
+
+def _hook_names(examined: Examined[Document]) -> tuple[str, ...]:
+    return tuple(hook.name for hook in examined.in_force.value.hooks) if examined.in_force else ()
 
 
 def _source_problems(reports: Iterable[SourceReport]) -> list[ConfigProblem]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from watchdog import observers
+from watchdog.utils import BaseThread
 
 from hooksd.config import current, settling, store as store_module
 from hooksd.config.assemble import ConfigPlaces
@@ -584,13 +585,19 @@ async def test_a_fault_of_the_watcher_is_told(house: House, monkeypatch: pytest.
 
 
 async def test_closing_ends_every_thread(house: House) -> None:
-    before = threading.active_count()
+    def ours() -> list[threading.Thread]:
+        return [
+            one
+            for one in threading.enumerate()
+            if isinstance(one, BaseThread) or one.name.startswith("hooksd-")
+        ]
+
     house.start()
     await house.watching()
-    assert threading.active_count() > before
+    assert ours()
     await house.stop()
 
-    assert threading.active_count() == before
+    assert not ours()
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -932,6 +939,7 @@ async def test_show(house: House) -> None:
     assert first.content == document("one")
     assert first.hooks == ("bamboo:user:bamboo:PreToolUse[0].hooks[0]",)
     assert shown.documents[1].content is None
+    assert (shown.documents[-1].name, shown.documents[-1].content) == ("hooksd.toml", None)
     assert (shown.revision, first.revision) == (1, 1)
     assert shown.digest == store.status().digest
     write(house.hooks, "{")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from watchdog import observers
+from watchdog.utils import BaseThread
 
 from hooksd.config import watch
 from hooksd.config.watch import Watcher, watch_points
@@ -228,27 +229,29 @@ async def test_our_own_reading_and_other_files_wake_nobody(watched: Watched) -> 
     assert not watched.called.is_set()
 
 
+def watching_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if isinstance(thread, BaseThread)}
+
+
 async def test_the_same_files_are_watched_once(watched: Watched) -> None:
     await watched.settle()
-    before = threading.active_count()
+    before = watching_threads()
 
     assert not await watched.follow()
-    assert threading.active_count() == before
+    assert watching_threads() == before
 
 
 async def test_nothing_to_watch_takes_no_thread(watched: Watched) -> None:
     assert await watched.off_loop(lambda: watched.watcher.follow(frozenset())) is False
-    assert not any("hooksd" in thread.name or "Inotify" in str(thread) for thread in threading.enumerate())
+    assert not watching_threads()
 
 
 async def test_closing_ends_every_thread(watched: Watched) -> None:
-    await watched.off_loop(lambda: None)
-    before = threading.active_count()
     await watched.settle()
-    assert threading.active_count() > before
+    assert watching_threads()
     await watched.off_loop(watched.watcher.close)
 
-    assert threading.active_count() == before
+    assert not watching_threads()
 
 
 async def test_a_call_that_comes_after_closing_is_dropped(watched: Watched) -> None:
