@@ -27,8 +27,8 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_GET_CHILD_SUBREAPER = 37
 
 EXEC_S = 0.2
-"""How long an orphan may be without any environment before it is taken to have none: an `exec` has a moment in which it
-cannot be seen, and one from a slow disk has a long one."""
+"""How long the environment of an orphan may be out of sight before it is taken for hidden: an `exec` has a moment in
+which it cannot be seen, and one from a slow disk has a long one."""
 
 _READ_BYTES = 64 * 1024
 
@@ -64,8 +64,9 @@ class Orphan:
         if environment:
             self.mark = mark_in(environment)
             self.is_certain = True
-        elif time.monotonic() - self._first_seen_at > EXEC_S:
-            self.is_certain = True
+        else:
+            late = time.monotonic() - self._first_seen_at > EXEC_S
+            self.is_certain = late or proc.has_settled_environment(self.pid)
 
 
 class Look(NamedTuple):

@@ -11,7 +11,15 @@ from contextlib import suppress
 from typing import NamedTuple
 
 
-__all__ = ["Stat", "children_file", "children_of", "environment_of", "pids_in", "stat_of"]
+__all__ = [
+    "Stat",
+    "children_file",
+    "children_of",
+    "environment_of",
+    "has_settled_environment",
+    "pids_in",
+    "stat_of",
+]
 
 MAX_ENVIRONMENT_BYTES = 8 * 1024 * 1024
 """More than any kernel lets a process be started with; a process can make its own look larger."""
@@ -22,7 +30,7 @@ _READ_BYTES = 64 * 1024
 
 
 class Stat(NamedTuple):
-    """What identifies a process, and its place. `started` is in clock ticks since boot; `dead` is not yet reaped."""
+    """A process. `started`, in clock ticks since boot, tells it from others of the same pid; `dead` is not yet reaped."""
 
     parent: int
     group: int
@@ -30,8 +38,8 @@ class Stat(NamedTuple):
     dead: bool
 
     def is_same(self, other: Stat | None) -> bool:
-        """Whether it is the same process at the same parent, and alive."""
-        return other is not None and not other.dead and self[:1] + self[2:3] == other[:1] + other[2:3]
+        """Whether the other, of the same pid, is the same process and alive. Its parent may be another by now."""
+        return other is not None and not other.dead and self.started == other.started
 
 
 def stat_of(pid: int) -> Stat | None:
@@ -74,6 +82,16 @@ def environment_of(pid: int) -> bytes:
         return _read(f"/proc/{pid}/environ", MAX_ENVIRONMENT_BYTES)
     except _NOT_TO_SEE:
         return b""
+
+
+def has_settled_environment(pid: int) -> bool:
+    """Whether what `environment_of` gives, be it nothing, is surely all: not so in the middle of an `exec`."""
+    try:
+        data = _read(f"/proc/{pid}/stat", 4096)
+    except _NOT_TO_SEE:
+        return False
+    # The end of the environment in memory, field 51: 0 while the new program is set up, and where it is hidden.
+    return data[data.rindex(b")") + 2 :].split(b" ")[48] != b"0"
 
 
 def _read(path: str, limit: int) -> bytes:

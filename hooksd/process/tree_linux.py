@@ -4,9 +4,9 @@ How they are found: what is below the hook, by walking `/proc/<pid>/task/*/child
 children of the daemon (`orphans.py`), by the mark that every hook has in its environment and hands on, by being in the
 hook's session, or by having been seen below the hook before.
 
-Why nobody else is ever hit: a signal goes through a pidfd, after it was looked at which process is behind that pidfd
-and whose child it is. The chain of parents ends at a pid that cannot be used again, for we are its parent and have not
-reaped it.
+Why nobody else is ever hit: the chain of parents by which a descendant was found ends at a pid that cannot be used
+again, for we are its parent and have not reaped it; and a signal goes through a pidfd, after it was looked at that the
+process behind it is the one that was found.
 
 What gets away: a descendant that left the session, *and* cleared the mark from its environment, *and* became an orphan
 before the tree was looked at; and one that changed its user, if the daemon is not root.
@@ -33,6 +33,10 @@ __all__ = ["LinuxTrees", "is_possible"]
 
 MAX_STOP_ROUNDS = 64
 """Looks at one tree in one round of killing. What forks faster than this is met again in the next round."""
+
+
+MAX_EXEC_LOOKS = 40
+"""Looks at orphans, some 30 us each, that are in the middle of an `exec` when their hook exits, just to count them."""
 
 
 class Sighting(NamedTuple):
@@ -65,6 +69,10 @@ class LinuxTrees:
             living = self.reserve.lend(self.orphans.look).living
             if not living:
                 return 0
+            for _ in range(MAX_EXEC_LOOKS):
+                if all(orphan.is_certain for orphan in living.values()):
+                    break
+                living = self.reserve.lend(self.orphans.look).living
             tree = _LinuxTree(self, pid, mark)
             # Not below the pid itself: its hook is reaped, and it may mean another process by now.
             return len(self.reserve.lend(lambda: tree.below(living, [])).members)
@@ -187,10 +195,7 @@ class _LinuxTree:
 
 
 def _send(pid: int, stat: Stat, number: signal.Signals) -> None:
-    """Send a signal to a process if it still is the one that was seen, and the child of the same parent.
-
-    If it is not, it has ended, or is met again elsewhere at the next look.
-    """
+    """Send a signal to a process if it still is the one that was seen."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
