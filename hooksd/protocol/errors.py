@@ -27,6 +27,7 @@ class ErrorCode(IntEnum):
     INVALID_REQUEST = -32600
     """JSON, but no request: also an empty batch and a batch that is too long."""
     METHOD_NOT_FOUND = -32601
+    """This daemon has no such method; `initialize` lists those it has."""
     INVALID_PARAMS = -32602
     """A field is missing, unknown, of the wrong type or not possible here; the message names it."""
     INTERNAL_ERROR = -32603
@@ -46,9 +47,11 @@ class ErrorCode(IntEnum):
     CONFIG_INVALID = -32013
     """The configuration does not allow an answer; `problems` tells why."""
     UNTRUSTED = -32014
+    """It belongs to a project that is not trusted."""
     UNKNOWN_EVENT = -32015
     """An event or a dialect that is not known."""
     NOT_PERMITTED = -32016
+    """The caller may not do this."""
     CANCELLED = -32800
     """The request was cancelled by `$/cancel`."""
 
