@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from itertools import islice
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,7 @@ from hooksd.model.hooks import Guard, GuardAction
 from hooksd.model.problems import ConfigProblem, Severity
 
 
-__all__ = ["MAX_SUGGESTED_FROM", "Policy", "event_names"]
+__all__ = ["MAX_SUGGESTED_FROM", "Policy", "Treatment", "event_names"]
 
 MAX_SUGGESTED_FROM: Final = 500
 """Names that are looked through for a suggestion; each costs some 20 µs."""
@@ -43,6 +43,17 @@ def event_names(word: str, dialects: Mapping[str, Dialect] = DIALECTS) -> frozen
     if word in set(EventName):
         return frozenset({EventName(word)})
     return frozenset(dialect.events[word] for dialect in dialects.values() if word in dialect.events)
+
+
+class Treatment(NamedTuple):
+    """What the settings say about one hook."""
+
+    gated: Guard | None
+    """The strictest guard that applies when the event is a gate."""
+    observed: Guard | None
+    """The same when it is none."""
+    serial: bool
+    """It never runs twice at a time."""
 
 
 class Policy:
@@ -118,10 +129,14 @@ class Policy:
         ]
         return min(applying, key=lambda guard: guard.on_failure is not GuardAction.BLOCK, default=None)
 
-    def is_serial(self, fitting: Sequence[int]) -> bool:
-        """Whether a hook that these rules fit never runs twice at a time."""
+    def treatment(self, fitting: Sequence[int], event: EventName) -> Treatment:
+        """What these rules mean for a hook that reacts to the event."""
         first = len(self.guards)
-        return any(first <= at < first + len(self.settings.serial.hooks) for at in fitting)
+        return Treatment(
+            gated=self.strictest(fitting, event, gate=True),
+            observed=self.strictest(fitting, event, gate=False),
+            serial=any(first <= at < first + len(self.settings.serial.hooks) for at in fitting),
+        )
 
     def problems(
         self, answers: Sequence[AbstractSet[EventName]], names: Iterable[str]

@@ -12,12 +12,12 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from hooksd.config.guards import Policy
+from hooksd.config.guards import Policy, Treatment
 from hooksd.config.matching import NameIndex
 from hooksd.config.plan import PlannedHook, Segment
 from hooksd.config.sources import Source
 from hooksd.model.events import EventName
-from hooksd.model.hooks import Hook
+from hooksd.model.hooks import Guard, Hook
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import Document, SourceReport, SourceState
 
@@ -79,9 +79,11 @@ class Part:
                     problems.append(problem)
                     current[active[row]] = msgspec.structs.replace(hooks[active[row]], load_problem=problem)
             fitting = {at: policy.fitting(hooks[at].name) for at in positions}
-            for rule in {rule for rules in fitting.values() for rule in rules}:
+            # Most hooks fit the same rules, as a rule none.
+            treatments = {rules: policy.treatment(rules, event) for rules in set(fitting.values())}
+            for rule in {rule for rules in treatments for rule in rules}:
                 answers[rule].add(event)
-            rows = [_planned(current[at], fitting[at], policy) for at in active]
+            rows = [_planned(current[at], treatments[fitting[at]]) for at in active]
             self.segments[event] = Segment(
                 [current[at] for at in positions],
                 index,
@@ -149,18 +151,17 @@ def _pattern(hook: Hook) -> str | None:
     return None if hook.match is None else hook.match.pattern
 
 
-def _planned(
-    hook: Hook, rules: Sequence[int], policy: Policy
-) -> tuple[PlannedHook | None, PlannedHook | None]:
+def _planned(hook: Hook, treatment: Treatment) -> tuple[PlannedHook | None, PlannedHook | None]:
     """The hook in the plan of a gate and of an observer; None if it did not load and no guard minds."""
-    guards = [policy.strictest(rules, hook.event, gate=gate) for gate in (True, False)]
-    serial = policy.is_serial(rules)
-    gated, observed = (
-        PlannedHook(hook=hook, guard=guard, serial=serial) if guard or hook.load_problem is None else None
-        for guard in guards
-    )
-    # One object serves both where it can: there may be ten thousand of them.
-    return gated, gated if observed == gated else observed
+    gated, observed, serial = treatment
+
+    def planned(guard: Guard | None) -> PlannedHook | None:
+        if guard is None and hook.load_problem is not None:
+            return None
+        return PlannedHook(hook=hook, guard=guard, serial=serial)
+
+    first = planned(gated)
+    return first, first if observed is gated else planned(observed)
 
 
 def _refusal(hook: Hook, why: str) -> ConfigProblem:

@@ -66,7 +66,8 @@ def test_serial_patterns_are_no_guards() -> None:
         Settings(guard=(GuardSettings(hooks="*:a"),), serial=SerialSettings(hooks=("*:b", "*:c")))
     )
 
-    assert [policy.is_serial(policy.fitting(f"x:{name}")) for name in "abcd"] == [False, True, True, False]
+    serial = [policy.treatment(policy.fitting(f"x:{name}"), BEFORE).serial for name in "abcd"]
+    assert serial == [False, True, True, False]
     assert policy.strictest(policy.fitting("x:b"), BEFORE, gate=True) is None
 
 
