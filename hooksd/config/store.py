@@ -10,8 +10,8 @@ import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal
 
 import msgspec
@@ -142,7 +142,7 @@ class ConfigStore:
         self._tell([loaded_record(current.base, current.revision)])
         self._tell(base_records(None, current.base, current.revision))
         self._tell_guards()
-        self._thread.submit(self._persist, current.base, current.revision)
+        self._keep(self._persist, current.base, current.revision)
         self._follow()
         self._arrange_next()
 
@@ -370,7 +370,7 @@ class ConfigStore:
                 self._tell(project_records(projects_before.get(project.root), project, current.revision))
         self._told_waiting &= {one.source for one in current.waiting(None, everything=True)}
         if base is not before or projects:
-            self._thread.submit(self._persist, base, current.revision)
+            self._keep(self._persist, base, current.revision)
         self._tell(())
         self._follow()
         self._arrange_next()
@@ -389,14 +389,23 @@ class ConfigStore:
             for root, project in wanted.items()
         ]
 
+    def _keep(self, job: Callable[..., None], *arguments: object) -> None:
+        """Have something kept for a restart; nobody waits for it."""
+        self._thread.submit(job, *arguments).add_done_callback(self._kept)
+
+    def _kept(self, future: Future[None]) -> None:
+        error = future.exception()
+        if isinstance(error, Exception):
+            self._notes.append(internal_record(error))
+
     def _persist(self, base: Base, revision: int) -> None:
         """In the thread: keep what a restart must know."""
         self._last_good.save_in_force(InForce(revision=revision, digest=base.in_force))
-        self._keep(base.settings, SETTINGS_DIALECT, base.settings.path)
+        self._keep_copy(base.settings, SETTINGS_DIALECT, base.settings.path)
         for file in base.files:
-            self._keep(file.examined, file.source.dialect, file.source.candidates[0])
+            self._keep_copy(file.examined, file.source.dialect, file.source.candidates[0])
 
-    def _keep(self, examined: Examined[Any], dialect: str, path: str) -> None:
+    def _keep_copy(self, examined: Examined[Any], dialect: str, path: str) -> None:
         if examined.pending is not None:
             return
         if examined.state is SourceState.LOADED and examined.in_force is not None:
@@ -457,7 +466,7 @@ class ConfigStore:
                 self._tell([problems_record(problems, self._current.revision)])
         if self._current.base.hooks_may_run:
             # Otherwise nobody knows what its guards would be: those of the last good settings stay.
-            self._thread.submit(self._last_good.save_guards, guards_json(snapshot, self._dialects))
+            self._keep(self._last_good.save_guards, guards_json(snapshot, self._dialects))
 
     def _tell_waiting(self, waiting: list[Waiting]) -> None:
         for one in waiting:
