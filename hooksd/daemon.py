@@ -17,7 +17,7 @@ import signal
 import time
 import traceback
 from collections.abc import Coroutine, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import msgspec
@@ -50,6 +50,7 @@ from hooksd.server.incidents import incident
 from hooksd.server.listener import Listener
 from hooksd.server.methods import Methods
 from hooksd.service.directories import prepare_runtime_directory, prepare_state_directory
+from hooksd.service.last_resort import LastResort
 from hooksd.service.life_cycle import LifeCycle, State
 from hooksd.service.lock import DaemonLock, LockInfo
 from hooksd.service.signals import SignalActions, Signals
@@ -60,9 +61,13 @@ from hooksd_client import paths
 __all__ = ["Daemon", "ServeOptions", "serve"]
 
 _INTERRUPTED = 130
+_STDERR = 2
 
 _END_GRACE_S = 1.0
 """After the drain: for the trees of hooks to end, for answers to leave, for the log to be written; each."""
+
+_STUCK_S = 15.0
+"""How much longer than the drain the whole end may take before the process gives up on itself."""
 
 _PROTOCOL_STATES = {
     State.STARTING: DaemonState.STARTING,
@@ -203,7 +208,7 @@ class Daemon:
         self._end_now = asyncio.Event()
         self._end_reason = ""
         self._grace_s: float | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._reloads: set[asyncio.Task[Any]] = set()
         self._look_is_due = False
         # Made in `run`, on the loop's thread.
         self._runner: Runner
@@ -325,22 +330,32 @@ class Daemon:
     async def _drain(self) -> None:
         self._life.go(State.DRAINING)
         grace_s = self._limits.drain_s if self._grace_s is None else self._grace_s
+        last_resort = LastResort(grace_s + _STUCK_S, say)
+        await self._drain_pipeline(grace_s)
+        await self._runner.aclose(0.0 if self._end_now.is_set() else _END_GRACE_S)
+        # Last, so that everybody gets an answer. Until here new clients are told that the daemon is draining.
+        await self._listener.aclose(_END_GRACE_S)
+        for task in self._reloads:
+            task.cancel()
+        await asyncio.gather(*self._reloads, return_exceptions=True)
+        await self._store.aclose()
+        self._life.go(State.STOPPED)
+        last_resort.call_off()
+
+    async def _drain_pipeline(self, grace_s: float) -> None:
+        """Let hooks go on until they are done, the time is over, or somebody insists."""
         draining = asyncio.create_task(self._pipeline.drain(grace_s))
         now = asyncio.create_task(self._end_now.wait())
-        # Hooks of gates and in the background go on until they are done, the time is over or somebody insists.
-        await asyncio.wait({draining, now}, return_when=asyncio.FIRST_COMPLETED)
-        if not draining.done():
-            draining.cancel()
-            await self._pipeline.aclose()
-        now.cancel()
-        await asyncio.gather(draining, now, return_exceptions=True)
-        await self._runner.aclose(0.0 if self._end_now.is_set() else _END_GRACE_S)
-        await self._listener.aclose(_END_GRACE_S)
-        await self._store.aclose()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._life.go(State.STOPPED)
+        try:
+            await asyncio.wait({draining, now}, return_when=asyncio.FIRST_COMPLETED)
+            if draining.done():
+                await draining
+            else:
+                draining.cancel()
+                await asyncio.wait({draining})
+                await self._pipeline.aclose()
+        finally:
+            now.cancel()
 
     def _close_log(self) -> None:
         left = self._writer.close(_END_GRACE_S)
@@ -428,9 +443,11 @@ class Daemon:
         self._pipeline.slots.limits = limits
 
     def _reload(self) -> None:
+        if not self._life.is_serving:
+            return
         task = asyncio.get_running_loop().create_task(self._store.reload())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
 
     def _unexpected(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """An exception that nobody caught."""
@@ -447,9 +464,12 @@ class Daemon:
 
 def _tell_ready(descriptor: int) -> None:
     """A line end, then the end of the descriptor, as s6 and others want it. Whoever waited may have gone."""
-    try:
+    with suppress(BrokenPipeError):
         os.write(descriptor, b"\n")
-    except BrokenPipeError:
-        pass
-    finally:
+    if descriptor > _STDERR:
         os.close(descriptor)
+    else:
+        # A free number below 3 would be taken by the next thing that is opened.
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, descriptor)
+        os.close(null)

@@ -41,7 +41,7 @@ class LogReader:
         self.path = path
         self.foreign = 0
         self._files = _open_all(path)
-        self._tail = _Tail(path, self._files[-1][0] if self._files and self._files[-1][1] == path else None)
+        self._tail = _Tail(path, next((file for file, is_current in self._files if is_current), None))
 
     def close(self) -> None:
         """Close all files."""
@@ -162,12 +162,14 @@ class _Tail:
         return files[first:]
 
 
-def _open_all(path: str) -> list[tuple[FileIO, str]]:
-    """The log and its rotated files, oldest first, each once, as far as they are there and can be read."""
-    files: list[tuple[FileIO, str]] = []
+def _open_all(path: str) -> list[tuple[FileIO, bool]]:
+    """The log and its rotated files, oldest first, each once, as far as they are there; whether it is the current one."""
+    # The rotated files lie where the log really is.
+    real = os.path.realpath(path)
+    files: list[tuple[FileIO, bool]] = []
     seen: set[tuple[int, int]] = set()
     # The newest first: a file that is renamed meanwhile is then met twice, not missed.
-    for name in [path, *(f"{path}.{number}" for number in range(1, KEEP_FILES))]:
+    for name in [real, *(f"{real}.{number}" for number in range(1, KEEP_FILES))]:
         try:
             file = FileIO(name)
         except FileNotFoundError:
@@ -177,7 +179,7 @@ def _open_all(path: str) -> list[tuple[FileIO, str]]:
             file.close()
             continue
         seen.add(identity)
-        files.insert(0, (file, name))
+        files.insert(0, (file, name == real))
     return files
 
 

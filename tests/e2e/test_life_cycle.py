@@ -201,6 +201,26 @@ def test_a_descriptor_for_readiness_that_is_not_open(home: Any) -> None:
     assert "--ready-fd 77" in refused(home, "--ready-fd", "77")
 
 
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_readiness_can_be_told_on_a_standard_stream(home: Any, descriptor: int) -> None:
+    read_end, write_end = os.pipe()
+    stdout, stderr = (write_end, subprocess.DEVNULL) if descriptor == 1 else (subprocess.DEVNULL, write_end)
+    with subprocess.Popen(
+        [sys.executable, "-m", "hooksd", "serve", "--ready-fd", str(descriptor)],
+        env=home.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+    ) as process:
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            assert pipe.read() == b"\n"
+        # Its number is still taken.
+        assert os.readlink(f"/proc/{process.pid}/fd/{descriptor}") == "/dev/null"
+        process.terminate()
+        assert process.wait(20) == 0
+
+
 def test_a_log_level_that_there_is_not(home: Any) -> None:
     assert "HOOKSD_LOG_LEVEL" in refused(home, status=2, HOOKSD_LOG_LEVEL="loud")
 

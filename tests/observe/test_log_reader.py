@@ -184,3 +184,17 @@ def test_a_reader_that_was_opened_before_a_rotation_reads_every_record_once(log:
         log.write_bytes(line(3))
         assert seqs(reader.last(10, EVERYTHING)) == [1, 2]
         assert seqs(reader.new(EVERYTHING)) == [3]
+
+
+def test_rotated_files_lie_where_a_symlink_leads(log: Path, line: Line) -> None:
+    disk = log.parent / "disk"
+    disk.mkdir()
+    log.symlink_to(disk / "real.log")
+    (disk / "real.log.1").write_bytes(line(1))
+    (disk / "real.log").write_bytes(line(2))
+
+    with LogReader(str(log)) as reader:
+        assert seqs(reader.all(EVERYTHING)) == [1, 2]
+        (disk / "real.log").rename(disk / "real.log.1")
+        (disk / "real.log").write_bytes(line(3))
+        assert seqs(reader.new(EVERYTHING)) == [3]

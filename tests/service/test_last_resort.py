@@ -1,0 +1,28 @@
+import subprocess
+import sys
+
+from hooksd.service.last_resort import LastResort
+
+
+def test_a_process_that_hangs_is_ended() -> None:
+    code = (
+        "import sys, threading; from hooksd.service.last_resort import LastResort;"
+        "LastResort(0.1, sys.stderr.write);"
+        "hang = threading.Thread(target=threading.Event().wait); hang.start()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert done.returncode == 70
+    assert done.stderr == "the end takes more than 0.1 s: something hangs; giving up"
+
+
+def test_called_off_it_does_nothing() -> None:
+    told: list[str] = []
+
+    last_resort = LastResort(0.05, told.append)
+    last_resort.call_off()
+    last_resort._timer.join()
+
+    assert told == []
