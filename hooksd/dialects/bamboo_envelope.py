@@ -34,8 +34,7 @@ class EnvelopeEncoder:
     """Encodes envelopes, and remembers the last event's text for as long as that event lives."""
 
     def __init__(self) -> None:
-        self._event: weakref.ref[Event] | None = None
-        self._parts: tuple[bytes, bytes] = (b"", b"")
+        self._last: tuple[weakref.ref[Event], bytes, bytes] | None = None
 
     def encode(self, event: Event, cwd: str) -> bytes:
         """The bytes for a hook that runs in `cwd`.
@@ -43,16 +42,15 @@ class EnvelopeEncoder:
         Raises:
             PayloadRefused: The payload is nested too deeply to be encoded.
         """
-        if self._event is None or self._event() is not event:
-            self._parts = _encode_parts(event)
-            self._event = weakref.ref(event, self._forget)
-        head, tail = self._parts
-        return b"".join((head, msgspec.json.encode(_valid(cwd)), tail))
+        last = self._last
+        if last is None or last[0]() is not event:
+            head, tail = _encode_parts(event)
+            last = self._last = (weakref.ref(event, self._forget), head, tail)
+        return b"".join((last[1], msgspec.json.encode(_valid(cwd)), last[2]))
 
-    def _forget(self, dead: weakref.ref[Event]) -> None:
-        if self._event is dead:
-            self._event = None
-            self._parts = (b"", b"")
+    def _forget(self, _dead: weakref.ref[Event]) -> None:
+        # A reference that was replaced is gone itself, and calls nothing: this is always about the last event.
+        self._last = None
 
 
 def _payload(event: Event) -> dict[str, Any]:

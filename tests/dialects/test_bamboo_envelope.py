@@ -108,14 +108,15 @@ def test_the_text_is_forgotten_with_its_event(event: MakeEvent) -> None:
     encoder = EnvelopeEncoder()
     first, second = event("UserPromptSubmit", prompt="x" * 100_000), event("Stop")
     encoder.encode(first, "/w")
-    assert len(encoder._parts[1]) > 100_000
+    assert encoder._last is not None
+    assert len(encoder._last[2]) > 100_000
     encoder.encode(second, "/w")
     del first  # no longer the remembered one: its end changes nothing
     gc.collect()
-    assert b'"finalize"' in encoder._parts[1]
+    assert encoder._last[0]() is second
     del second
     gc.collect()
-    assert encoder._parts == (b"", b"")
+    assert encoder._last is None
 
 
 def test_a_directory_that_is_not_utf_8(event: MakeEvent) -> None:
