@@ -438,6 +438,7 @@ class ConfigStore:
         if self._closed:
             return
         if isinstance(error, Exception):
+            self._watcher.failing = True
             self._tell([internal_record(error)])
         elif future.result():
             self._rounds.ask_in(0)
