@@ -35,9 +35,7 @@ _ACTIVE = re.compile(
 )
 
 
-def _foreign(value: object) -> Any:
-    if isinstance(value, AbstractSet):
-        return list(value)
+def _foreign(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 

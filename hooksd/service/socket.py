@@ -83,35 +83,27 @@ def bind(path: str) -> BoundSocket:
     except OSError as error:
         listener.close()
         raise SocketUnusable(path, error.strerror or str(error)) from error
-    except BaseException:
-        listener.close()
-        raise
 
 
 def _clear(path: str) -> None:
     """Remove a stale socket; leave everything else alone."""
     try:
         status = os.lstat(path)
+        if not stat.S_ISSOCK(status.st_mode):
+            raise SocketUnusable(
+                path, "something that is no socket lies there; move it away or choose another path"
+            )
+        if status.st_uid != os.geteuid():
+            raise SocketUnusable(path, f"a socket of uid {status.st_uid} lies there; choose another path")
+        if _is_served(path):
+            raise SocketUnusable(
+                path, "a program that is no hooksd of this directory listens there; choose another path"
+            )
+        os.unlink(path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise SocketUnusable(path, error.strerror or str(error)) from error
-    if not stat.S_ISSOCK(status.st_mode):
-        raise SocketUnusable(
-            path, "something that is no socket lies there; move it away or choose another path"
-        )
-    if status.st_uid != os.geteuid():
-        raise SocketUnusable(path, f"a socket of uid {status.st_uid} lies there; choose another path")
-    if _is_served(path):
-        raise SocketUnusable(
-            path, "a program that is no hooksd of this directory listens there; choose another path"
-        )
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise SocketUnusable(path, f"cannot remove the stale socket: {error.strerror}") from error
 
 
 def _is_served(path: str) -> bool:

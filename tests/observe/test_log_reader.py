@@ -198,3 +198,11 @@ def test_rotated_files_lie_where_a_symlink_leads(log: Path, line: Line) -> None:
         (disk / "real.log").rename(disk / "real.log.1")
         (disk / "real.log").write_bytes(line(3))
         assert seqs(reader.new(EVERYTHING)) == [3]
+
+
+def test_a_file_with_two_names_is_read_once(log: Path, line: Line) -> None:
+    log.write_bytes(line(1))
+    os.link(log, log.parent / "hooksd.log.1")
+
+    with LogReader(str(log)) as reader:
+        assert seqs(reader.all(EVERYTHING)) == [1]

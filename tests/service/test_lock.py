@@ -113,3 +113,7 @@ def test_a_lock_file_that_says_nothing(path: str, text: str) -> None:
     Path(path).write_text(text)
 
     assert read_lock_info(path) is None
+
+
+def test_a_lock_file_that_is_not_there(path: str) -> None:
+    assert read_lock_info(path) is None

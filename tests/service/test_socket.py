@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hooksd.model.errors import SocketUnusable
-from hooksd.service.socket import MAX_PATH_BYTES, bind
+from hooksd.service.socket import MAX_PATH_BYTES, BoundSocket, bind
 
 
 @pytest.fixture
@@ -148,6 +148,22 @@ def test_the_longest_path_works(directory: Path) -> None:
 
     connect(path)
     bound.close()
+
+
+def test_a_path_that_leads_through_a_file(directory: Path) -> None:
+    (directory / "file").write_text("")
+
+    with pytest.raises(SocketUnusable, match="Not a directory"):
+        bind(str(directory / "file" / "h.sock"))
+
+
+def test_a_socket_of_a_service_manager_is_left_to_it(path: str) -> None:
+    ours = bind(path)
+
+    BoundSocket(ours.socket.dup(), path, owned=False).close()
+
+    connect(path)
+    ours.close()
 
 
 def test_a_directory_that_is_not_there(directory: Path) -> None:
