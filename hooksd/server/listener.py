@@ -26,6 +26,10 @@ __all__ = ["Listener"]
 MAX_CONNECTIONS: Final = 4_096
 """Connections at once, where the system's own limit on descriptors allows that many."""
 
+BACKLOG: Final = 4_096
+"""Clients that wait to be accepted. The loop listens once more, with 100 where nothing is said: a crowd of agents that
+start together would find that full."""
+
 
 class Listener:
     """Accepts clients of our own user, and of root, until it is closed.
@@ -76,6 +80,7 @@ class Listener:
         self._server = await loop.create_unix_server(
             cast("Callable[[], asyncio.Protocol]", lambda: Connection(self._house)),
             sock=listening.dup(),  # the loop closes what it is given
+            backlog=BACKLOG,
             **options,
         )
 

@@ -355,6 +355,25 @@ def test_it_starts_with_a_broken_configuration(home: Any) -> None:
     assert home.wait_for_record("daemon.degraded")["level"] == "warning"
 
 
+def test_a_crowd_of_clients_waits_to_be_accepted(home: Any, daemon: Any) -> None:
+    # A daemon that is stopped accepts nobody: everything waits in the backlog.
+    daemon.send(signal.SIGSTOP)
+    clients = []
+    try:
+        for _ in range(400):
+            client = socket.socket(socket.AF_UNIX)
+            clients.append(client)
+            client.setblocking(False)
+            client.connect(str(home.socket))  # raises when the backlog is full
+    finally:
+        daemon.send(signal.SIGCONT)
+    for client in clients:
+        client.settimeout(20)
+        client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"daemon/ping"}\n')
+        assert b"pong" in client.recv(1_000)
+        client.close()
+
+
 def test_nothing_piles_up(home: Any, until: Any) -> None:
     home.write_hooks(PreToolUse=["cat >/dev/null; echo '{}'"], PostToolUse=["exit 3"])
     daemon = home.start()
