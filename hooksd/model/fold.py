@@ -187,6 +187,10 @@ class Fold(Generic[P]):
         self._position += 1
         return Step(planned=planned, verdict=self._without_run(planned))
 
+    def rest(self) -> Sequence[P]:
+        """The hooks that `next` would still give; for a dispatch that is cut off, where nothing more is judged."""
+        return self._plan[self._position :]
+
     def expire(self, message: str) -> None:
         """Nothing further runs because the dispatch's budget is spent; hooks that fail closed then block."""
         self._bar = _Bar(kind=ProblemKind.NOT_RUN, message=message)

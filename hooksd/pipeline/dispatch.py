@@ -37,7 +37,6 @@ from hooksd.pipeline.sequence import NOBODY_WAITS, House, Pass
 from hooksd.pipeline.slots import Lane, Slots
 from hooksd.pipeline.trace import Trace
 from hooksd.protocol.errors import ErrorCode, protocol_error
-from hooksd.protocol.methods.executions import ExecutionOpenParams
 from hooksd.protocol.methods.hooks import HookExplainResult, HookTestParams, HookTestResult, HookTestRun
 
 
@@ -201,8 +200,7 @@ class Pipeline:
         if task is None:
             raise RuntimeError("a dispatch must run in a task")
         hooks = self._select(snapshot, event)
-        lane = Lane.GATE if event.gate else Lane.BACKGROUND
-        sequence = self._pass(execution, event, options, snapshot, hooks, lane)
+        sequence = self._pass(execution, event, options, snapshot, hooks)
         execution.observe(event)
         work = Work(Kind.GATE if event.gate else Kind.OBSERVER, span_of(event))
         self.executions.begin(execution, work, task)
@@ -246,8 +244,11 @@ class Pipeline:
     ) -> tuple[tuple[PlannedHook, ...], tuple[str, ...]]:
         """Start a pass that nobody waits for: the hooks one after another, deliveries beside each other."""
         hooks = self._select(snapshot, event)
+        execution.observe(event)
+        if not hooks and not snapshot.plan(event.agent, event.name).missing and snapshot.hooks_may_run:
+            return (), ()
         ids = tuple(new_invocation_id() for _ in hooks)
-        sequence = self._pass(execution, event, options, snapshot, hooks, Lane.BACKGROUND, ids)
+        sequence = self._pass(execution, event, options, snapshot, hooks, ids)
         work = Work(Kind.DELIVERY, span_of(event))
         work.ids.update(dict.fromkeys(ids))
         self.executions.start(execution, work, sequence.run(work, snapshot.revision))
@@ -275,11 +276,10 @@ class Pipeline:
         options: DispatchOptions,
         snapshot: Snapshot,
         hooks: tuple[PlannedHook, ...],
-        lane: Lane,
         ids: tuple[str, ...] = (),
     ) -> Pass:
         settings = snapshot.settings
-        trace = _trace(options.traceparent)
+        trace = _trace(options)
         fold = Fold(
             event,
             hooks,
@@ -296,43 +296,54 @@ class Pipeline:
                 f"the limit is {settings.limits.max_depth} (limits.max_depth)",
                 "see whether a hook triggers itself",
             )
-        reporter = self._reporter(execution, event, snapshot, trace)
-        call = self._call(execution, options, snapshot, lane, trace)
+        reporter = self._reporter(execution.id, event, snapshot, trace)
+        options = self._filled_in(execution, options)
+        call = self._call(execution.id, execution.workspace_path, options, snapshot, event, trace)
         return Pass(self._house, execution, event, call, fold, reporter, ids)
 
     def _reporter(
-        self, execution: Execution, event: Event, snapshot: Snapshot, trace: Trace, **more: object
+        self, execution_id: str, event: Event, snapshot: Snapshot, trace: Trace, **more: object
     ) -> Reporter:
         place = {
-            "execution_id": execution.id,
-            "session_id": execution.session_id,
-            "agent": execution.agent,
+            "execution_id": execution_id,
+            "session_id": event.session_id,
+            "agent": event.agent,
             "hook_event": event.native,
             "revision": snapshot.revision,
             "trace_id": trace.trace_id,
             **more,
         }
-        return Reporter(self._record, place, reasons=snapshot.settings.log.reasons)
+        return Reporter(self._record, place, reasons=self._store.settings.log.reasons)
+
+    def _filled_in(self, execution: Execution, options: DispatchOptions) -> DispatchOptions:
+        if options.env is not None or execution.env is None:
+            return options
+        return msgspec.structs.replace(options, env=execution.env)
 
     def _call(
-        self, execution: Execution, options: DispatchOptions, snapshot: Snapshot, lane: Lane, trace: Trace
+        self,
+        execution_id: str,
+        workspace: str,
+        options: DispatchOptions,
+        snapshot: Snapshot,
+        event: Event,
+        trace: Trace,
     ) -> Call:
-        env = execution.env if options.env is None else options.env
         work_area = snapshot.settings.daemon.work_area
         return Call(
-            execution_id=execution.id,
+            execution_id=execution_id,
             settings=snapshot.settings,
-            env=env,
+            env=options.env,
             places=Places(
                 cwd=options.cwd,
-                workspace=execution.workspace_path,
+                workspace=workspace,
                 work_area=self._home + work_area[1:] if work_area.startswith("~") else work_area,
                 daemon_cwd=self._daemon_cwd,
                 home=self._home,
             ),
             depth=options.depth,
             trace=trace,
-            lane=lane,
+            lane=Lane.GATE if event.gate else Lane.BACKGROUND,
             deadline=None if options.timeout_s is None else time.monotonic() + options.timeout_s,
             budget_s=options.timeout_s or 0.0,
         )
@@ -345,8 +356,12 @@ class Pipeline:
     ) -> HookExplainResult:
         """What would run for an event; runs nothing."""
         snapshot = self._snapshot(execution, event)
-        call = self._call(execution, options, snapshot, Lane.BACKGROUND, _trace(options.traceparent))
-        return explain(snapshot, event, call, self._house.invoker, self.registry.stands)
+        options = self._filled_in(execution, options)
+        call = self._call(execution.id, execution.workspace_path, options, snapshot, event, _trace(options))
+        try:
+            return explain(snapshot, event, call, self._house.invoker, self.registry.stands)
+        except PayloadRefused as refused:
+            raise payload_refused(event.native, refused) from None
 
     async def test(self, params: HookTestParams, depth: int = 0) -> HookTestResult | HookTestRun:
         """Dry run of one handler, of one configured hook, or of what is configured.
@@ -367,26 +382,15 @@ class Pipeline:
         snapshot = await self._store.open(params.workspace_path, self.registry.hooks)
         if not described:
             planned = self._tested(params, event, snapshot)
-        dialect = self._dialects[event.agent]
-        opened = ExecutionOpenParams(
-            execution_id=dry_runs.SESSION_ID,
-            agent=event.agent,
-            session_id=dry_runs.SESSION_ID,
-            workspace_path=params.workspace_path or "/",
-            env=params.env,
-        )
-        execution = Execution(opened, snapshot, dialect)
-        execution.workspace_path = params.workspace_path
-        options = DispatchOptions(cwd=params.cwd, depth=depth)
-        lane = Lane.GATE if event.gate else Lane.BACKGROUND
+        options = DispatchOptions(env=params.env, cwd=params.cwd, depth=depth)
         trace = Trace.new()
         runs = await dry_runs.dry_run(
             planned,
             event,
-            self._call(execution, options, snapshot, lane, trace),
+            self._call("", params.workspace_path, options, snapshot, event, trace),
             self._house.invoker,
-            self._reporter(execution, event, snapshot, trace, dry_run=True),
-            dialect,
+            self._reporter("", event, snapshot, trace, dry_run=True),
+            self._dialects[event.agent],
             written=not described,
         )
         return runs[0] if described else HookTestResult(results=runs)
@@ -444,10 +448,10 @@ def payload_refused(native: str, refused: PayloadRefused) -> ProtocolError:
     )
 
 
-def _trace(given: str | None) -> Trace:
-    if given is None:
+def _trace(options: DispatchOptions) -> Trace:
+    if options.traceparent is None:
         return Trace.new()
     try:
-        return Trace.parse(given)
+        return Trace.parse(options.traceparent)
     except ValueError as error:
         raise protocol_error(ErrorCode.INVALID_PARAMS, f"`traceparent` is not valid: {error}") from None

@@ -71,6 +71,8 @@ def described_hook(params: HookTestParams, dialects: Mapping[str, Dialect]) -> P
 def matches(planned: PlannedHook, event: Event) -> bool:
     """Whether a hook would run for an event."""
     rule = planned.hook.match
+    if planned.hook.inactive is not None:
+        return False
     if isinstance(rule, NamePattern) and not NameIndex([rule.pattern]).matching(event.tool_name):
         return False
     return planned.matches(event).matched

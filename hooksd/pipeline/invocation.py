@@ -192,7 +192,7 @@ class Invoker:
         dialect = self._dialects[hook.dialect]
         cwd = self.place(call, invocation)
         if hook.contract is Contract.PROGRAMMATIC:
-            return await self._registry.invoke(hook, event, cwd, deadline or now)
+            return await self._registry.invoke(hook, event, cwd, now if deadline is None else deadline)
         resolved, given, env = self.prepare(call, invocation)
         if isinstance(resolved, LaunchFailure):
             invocation.result = ProcessResult(launch_failure=resolved)

@@ -159,6 +159,8 @@ class Registry:
             return _failed(ProblemKind.TIMEOUT, f"the client did not answer within {left_s:.3g} s")
         except ConnectionError:
             return _lost(hook)
+        except RecursionError:
+            return _failed(ProblemKind.LAUNCH, "the event is nested too deeply to be told to a client")
         except ProtocolError as error:
             return _failed(
                 ProblemKind.MALFORMED_OUTPUT,

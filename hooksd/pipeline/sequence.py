@@ -152,8 +152,8 @@ class Pass:
         return report
 
     def _cancel_rest(self) -> None:
-        while (step := self._fold.next()) is not None:
-            self._without_run(step.planned, step.verdict or _cancelled(Status.SKIPPED))
+        for planned in self._fold.rest():
+            self._without_run(planned, _cancelled(Status.SKIPPED))
 
     # ------------------------------------------------------------------------------------------------------------------
     # Background hooks

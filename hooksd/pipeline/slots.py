@@ -67,16 +67,29 @@ class _Pool:
 
 
 class Slots:
-    """All slots of the daemon. `limits` may be replaced; what is held then stays held."""
+    """All slots of the daemon."""
 
-    __slots__ = ("_pools", "_serial", "limits", "queued")
+    __slots__ = ("_limits", "_pools", "_serial", "queued")
 
     def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+        self._limits = limits
         self.queued = {Lane.GATE: 0, Lane.BACKGROUND: 0}
         """Hooks that wait, by what waits for them."""
         self._pools: dict[tuple[Lane, int], _Pool] = {}
         self._serial: dict[str, _Pool] = {}
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that count now. They may be replaced: what is held stays held, and who waits may get more."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        for (lane, _), pool in self._pools.items():
+            while pool.waiting and pool.held < self._limit(lane):
+                pool.held += 1
+                pool.free()
 
     @property
     def running(self) -> int:
@@ -109,10 +122,10 @@ class Slots:
         permit = self.acquire_now(lane, depth, serial)
         if permit is not None:
             return permit
-        if self.queued[lane] >= self.limits.max_queued:
-            return Busy(message=f"{self.limits.max_queued} hooks wait already (limits.max_queued)")
+        if self.queued[lane] >= self._limits.max_queued:
+            return Busy(message=f"{self._limits.max_queued} hooks wait already (limits.max_queued)")
         loop = asyncio.get_running_loop()
-        wait_s = self.limits.max_queue_s if budget_s is None else min(budget_s, self.limits.max_queue_s)
+        wait_s = self._limits.max_queue_s if budget_s is None else min(budget_s, self._limits.max_queue_s)
         until = loop.time() + wait_s
         self.queued[lane] += 1
         try:
@@ -138,7 +151,7 @@ class Slots:
         self._end_turn(permit.serial)
 
     def _limit(self, lane: Lane) -> int:
-        return self.limits.max_running_gates if lane is Lane.GATE else self.limits.max_running_background
+        return self._limits.max_running_gates if lane is Lane.GATE else self._limits.max_running_background
 
     def _pool(self, lane: Lane, depth: int) -> _Pool:
         pool = self._pools.get((lane, depth))

@@ -389,6 +389,14 @@ def test_a_spent_budget_skips_the_rest_and_blocks_what_is_guarded() -> None:
     assert "not_run" in (outcome.reason or "")
 
 
+def test_what_was_not_reached_can_be_told_without_being_judged() -> None:
+    plan = [planned("a"), planned("b"), planned("c")]
+    fold = Fold(event(), plan, accepts=ALL)
+    fold.next()
+
+    assert fold.rest() == plan[1:]
+
+
 def test_a_refused_gate_blocks_whatever_its_hooks_say() -> None:
     plan = [planned("a"), planned("b")]
     fold = Fold(event(), plan, accepts=ALL)

@@ -11,6 +11,7 @@ import pytest
 from hooksd.model.decision import Decision
 from hooksd.model.errors import ProtocolError
 from hooksd.model.problems import ProblemKind
+from hooksd.model.records import Level
 from hooksd.model.report import Status
 from hooksd.protocol.errors import ErrorCode
 from hooksd.protocol.methods.executions import DrainScope
@@ -265,6 +266,27 @@ async def test_a_close_cuts_off_a_gate(bench: Bench) -> None:
     assert not (bench.workspace / "ran").exists()
 
 
+async def test_a_cut_off_stop_with_a_guarded_hook_that_did_not_load_counts_nothing(bench: Bench) -> None:
+    bench.settings('[[guard]]\nhooks = "*Stop[1]*"\n')
+    broken = {"type": "command", "command": " "}
+    waits = {"type": "command", "command": "touch began; until [ -e go ]; do sleep 0.02; done"}
+    bench.configure(Stop=[{"hooks": [waits]}, {"hooks": [broken]}])
+    await bench.start()
+    execution = await bench.open()
+    cut = asyncio.ensure_future(bench.dispatch("Stop", execution=execution))
+    await bench.until((bench.workspace / "began").exists)
+    cut.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cut
+    (bench.workspace / "go").touch()
+
+    outcome = await bench.dispatch("Stop", execution=execution)
+
+    assert outcome.decision is Decision.BLOCK
+    assert outcome.continuation is not None
+    assert outcome.continuation.count == 1
+
+
 async def test_a_close_waits_for_an_observer_and_then_cuts_it_off(bench: Bench) -> None:
     bench.configure(SessionEnd="sleep 0.1", PreCompact="touch began; sleep 30")
     pipeline = await bench.start()
@@ -292,6 +314,8 @@ async def test_a_cancelled_dispatch_ends_its_hooks_and_says_so(bench: Bench) -> 
 
     with pytest.raises(asyncio.CancelledError):
         await gate
+    (level,) = [level for level, kind, _ in bench.records if kind == "hook.finished"]
+    assert level is Level.INFO
     assert [record["status"] for record in bench.told("hook.finished")] == ["cancelled"]
     assert [record["status"] for record in bench.told("hook.skipped")] == ["skipped"]
     await bench.until(lambda: not bench.runner.ending)

@@ -205,14 +205,55 @@ async def test_without_a_workspace_the_work_area_serves(bench: Bench) -> None:
 
 async def test_an_event_that_no_envelope_can_hold_is_a_failure_of_the_hook(bench: Bench) -> None:
     bench.configure(PreToolUse="true")
-    await bench.start()
+    pipeline = await bench.start()
     deep: Any = {}
     for _ in range(5000):
         deep = {"d": deep}
+    execution = await bench.open()
+    event = pipeline.prepare(execution, "PreToolUse", {**PRE, "tool_input": deep})
 
-    outcome = await bench.dispatch("PreToolUse", {**PRE, "tool_input": deep})
+    outcome = await pipeline.dispatch(execution, event)
+    with pytest.raises(ProtocolError) as raised:
+        pipeline.explain(execution, event)
 
     assert (statuses(outcome), kinds(outcome)) == ([Status.LAUNCH_ERROR], [ProblemKind.LAUNCH])
+    assert raised.value.code == ErrorCode.INVALID_PARAMS
+
+
+async def test_a_dispatch_must_run_in_a_task(bench: Bench) -> None:
+    bench.configure(PreToolUse="touch ran")
+    pipeline = await bench.start()
+    execution = await bench.open()
+    dispatch = pipeline.dispatch(execution, pipeline.prepare(execution, "PreToolUse", PRE))
+    told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def outside() -> None:
+        try:
+            dispatch.send(None)
+        except RuntimeError as error:
+            told.set_result(str(error))
+
+    asyncio.get_running_loop().call_soon(outside)
+
+    assert "task" in await told
+
+
+async def test_versions_of_the_settings_come_and_go(bench: Bench) -> None:
+    bench.configure(PreToolUse='echo "${SECRET-none}" >> out')
+    bench.env["SECRET"] = "shown"
+    await bench.start()
+    executions = []
+    for number in range(10):
+        bench.settings(
+            f'[env]\ndeny = ["{"SECRET" if number % 2 else "OTHER"}{number and ""}"]\n# {number}\n'
+        )
+        await bench.store.reload()
+        executions.append(await bench.open(f"run-{number}"))
+
+    for execution in (*executions, executions[0]):
+        await bench.dispatch("PreToolUse", execution=execution)
+
+    assert (bench.workspace / "out").read_text().split() == ["shown", "none"] * 5 + ["shown"]
 
 
 # ----------------------------------------------------------------------------------------------------------------------

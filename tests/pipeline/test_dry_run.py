@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from hooksd.model.decision import Decision
+from hooksd.config.plan import MatchResult, PlannedHook
+from hooksd.dialects.bamboo import Bamboo
+from hooksd.model.decision import Capability, Decision
 from hooksd.model.errors import ProtocolError
 from hooksd.model.problems import ProblemKind
 from hooksd.protocol.errors import ErrorCode
 from hooksd.protocol.methods.hooks import HookTestParams
+from hooksd.protocol.methods.programmatic import HookRegisterParams
 
 
 Bench = Any
@@ -62,7 +65,7 @@ async def test_an_answer_is_interpreted_as_a_dispatch_would(bench: Bench) -> Non
 
     for run in (blocked, observed):
         assert (run.interpreted.decision, run.interpreted.reason) == (Decision.BLOCK, "r")
-        assert run.interpreted.additional_context == ("c",)
+        assert run.interpreted.additional_context == "c"
     assert blocked.problem is None
     assert observed.problem.kind is ProblemKind.IGNORED_DECISION
 
@@ -151,7 +154,7 @@ async def test_the_configured_pipeline_runs_as_a_dispatch_would(bench: Bench) ->
         "PreToolUse[0].hooks[0]",
         "PreToolUse[0].hooks[1]",
     ]
-    assert result.results[0].interpreted.additional_context == ("one",)
+    assert result.results[0].interpreted.additional_context == "one"
     assert result.results[1].interpreted.reason == "no"
     assert none.results == ()
     assert not (bench.workspace / "ran").exists()
@@ -171,13 +174,16 @@ async def test_a_dry_run_counts_no_turn(bench: Bench) -> None:
 
 async def test_one_configured_hook_runs_even_where_it_does_not_match(bench: Bench) -> None:
     hook = {"type": "command", "command": "echo ran"}
-    bench.configure(PreToolUse=[{"hooks": [hook]}, {"matcher": "^Write$", "hooks": [hook]}])
+    disabled = {"enabled": False, "hooks": [hook]}
+    bench.configure(PreToolUse=[{"hooks": [hook]}, {"matcher": "^Write$", "hooks": [hook]}, disabled])
     await bench.start()
 
     first = await tried(bench, hook="bamboo:user:bamboo:PreToolUse[0].hooks[0]")
     second = await tried(bench, hook="bamboo:user:bamboo:PreToolUse[1].hooks[0]")
 
-    for result, matched in ((first, True), (second, False)):
+    third = await tried(bench, hook="bamboo:user:bamboo:PreToolUse[2].hooks[0]")
+
+    for result, matched in ((first, True), (second, False), (third, False)):
         (run,) = result.results
         assert (run.stdout, run.matched) == ("ran\n", matched)
 
@@ -218,3 +224,37 @@ async def test_while_no_hook_may_run_only_unwritten_ones_do(bench: Bench) -> Non
     with pytest.raises(ProtocolError) as raised:
         await tried(bench)
     assert raised.value.code == ErrorCode.DRAINING
+
+
+async def test_changed_arguments_are_chained(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        name, closed = "c", False
+
+        async def invoke(self, *_: object) -> object:
+            return {"arguments": {"command": "ls"}}
+
+    monkeypatch.setattr(Bamboo, "accepts", frozenset(Capability))
+    bench.configure(PreToolUse="cat")
+    pipeline = await bench.start()
+    pipeline.registry.register(HookRegisterParams(events=("PreToolUse",), name="p"), Client())
+
+    client, command = (await tried(bench)).results
+
+    assert client.interpreted.arguments == {"command": "ls"}
+    assert json.loads(command.stdout)["tool_input"] == {"command": "ls"}
+
+
+async def test_a_condition_that_does_not_hold_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PlannedHook, "matches", lambda *_: MatchResult(matched=False, why="not today"))
+    bench.configure(PreToolUse="touch ran")
+    pipeline = await bench.start()
+    execution = await bench.open()
+
+    outcome = await bench.dispatch("PreToolUse", execution=execution)
+    event = pipeline.prepare(execution, "PreToolUse", {"tool_name": "B", "tool_call_id": "", "tool_input": 1})
+    explained = pipeline.explain(execution, event)
+    (run,) = (await tried(bench)).results
+
+    assert outcome.handlers == ()
+    assert [row.why for row in explained.not_matched] == ["not today"]
+    assert not run.matched

@@ -215,7 +215,12 @@ def never() -> Any:
     return asyncio.get_running_loop().create_future()
 
 
+def deep() -> Any:
+    raise RecursionError
+
+
 FAILURES: list[Any] = [
+    (deep, ProblemKind.LAUNCH, Status.LAUNCH_ERROR),
     (error, ProblemKind.MALFORMED_OUTPUT, Status.FAILED),
     (lost, ProblemKind.LOST_CONNECTION, Status.FAILED),
     (never, ProblemKind.TIMEOUT, Status.TIMEOUT),

@@ -11,6 +11,7 @@ import pytest
 from hooksd.model.errors import ProtocolError
 from hooksd.pipeline.results import MAX_RESULT_BYTES
 from hooksd.protocol.errors import ErrorCode
+from hooksd.protocol.methods.programmatic import HookRegisterParams
 
 
 Bench = Any
@@ -83,8 +84,6 @@ async def test_arguments_are_kept_only_while_they_are_small(bench: Bench) -> Non
         async def invoke(self, *_: object) -> object:
             return {"arguments": {"command": "x" * 5000}}
 
-    from hooksd.protocol.methods.programmatic import HookRegisterParams
-
     pipeline = await bench.start()
     pipeline.registry.register(HookRegisterParams(events=("PreToolUse",), name="p"), Client())
     execution = await bench.open(accepts=("ask", "arguments"))
@@ -94,6 +93,10 @@ async def test_arguments_are_kept_only_while_they_are_small(bench: Bench) -> Non
     assert len(outcome.arguments["command"]) == 5000
     result = pipeline.results.get(outcome.handlers[0].invocation_id)
     assert (result.arguments_before, result.arguments_after) == ({"command": "pwd"}, None)
+
+    payload = {"tool_name": "Bash", "tool_call_id": "1", "parsed_args": "no object"}
+    outcome = await bench.dispatch("PreToolUse", payload, execution=execution)
+    assert pipeline.results.get(outcome.handlers[0].invocation_id).arguments_before is None
 
 
 async def test_only_the_last_ones_are_kept(bench: Bench) -> None:

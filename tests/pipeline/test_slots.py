@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import msgspec
 import pytest
 
 from hooksd.config.settings import Limits
+from hooksd.pipeline import slots as module
 from hooksd.pipeline.slots import Busy, Lane, Permit, Slots
 
 
@@ -213,8 +213,34 @@ async def test_one_that_has_given_up_is_passed_over() -> None:
 
 async def test_a_limit_that_was_raised_counts_at_once() -> None:
     made = slots()
-    assert made.acquire_now(Lane.BACKGROUND, 0) is not None
-    made.limits = msgspec.structs.replace(made.limits, max_running_background=2)
+    held = made.acquire_now(Lane.BACKGROUND, 0)
+    assert held is not None
+    tasks = [await waiting(made, Lane.BACKGROUND) for _ in range(3)]
 
-    assert made.acquire_now(Lane.BACKGROUND, 0) is not None
-    gc.collect()
+    made.limits = msgspec.structs.replace(made.limits, max_running_background=3)
+    await settle()
+
+    assert [task.done() for task in tasks] == [True, True, False]
+    assert made.running == made.limits.max_running_background
+    made.release(held)
+    assert isinstance(await tasks[2], Permit)
+
+
+async def test_one_that_need_not_wait_does_not() -> None:
+    made = slots(max_queued=1)
+
+    assert isinstance(await made.acquire(Lane.GATE, 0), Permit)
+
+
+async def test_a_slot_that_comes_together_with_the_end_of_the_wait_is_kept() -> None:
+    made = slots()
+    held = made.acquire_now(Lane.GATE, 0)
+    assert held is not None
+    task = await waiting(made, Lane.GATE)
+    pool = made._pools[Lane.GATE, 0]
+    (turn,) = pool.waiting
+
+    made.release(held)
+    module._give_up(pool, turn)
+
+    assert isinstance(await task, Permit)
