@@ -30,6 +30,8 @@ from hooksd.model.run import ProcessResult
 __all__ = ["interpret", "interpret_object"]
 
 BLOCKING_STATUS = 2
+MAX_ANSWER_VALUES = 10_000
+"""Most values in an answer. Four matter; the rest is in unknown keys, and reading it must not hold up other dispatches."""
 BLOCK_WITHOUT_STDERR = "The hook exited with blocking status 2 and gave no reason."
 BLOCK_WITHOUT_REASON = "The hook blocked and gave no reason."
 
@@ -42,13 +44,18 @@ _DECISION_HINT = (
     'decision is "allow", "block" or "ask"; words of other agents such as deny or approve are not known'
 )
 
-# Exit code 2 is also what interpreters and tools give for errors of their own (Bamboo dialect 9, 9a). What they say
-# then, in the versions that were tried: dash, bash, python, argparse, clap, getopt, grep, ls.
+# Exit code 2 is also what interpreters and tools give for errors of their own (Bamboo dialect 9, 9a). This is what the
+# usual ones say then: dash, bash, their `test`, python, argparse, clap, getopt, grep, ls, awk, and whatever tells its usage.
 _INTERPRETER_ERROR = re.compile(
-    rb"syntax error|unexpected (?:EOF|end of file)|illegal option|invalid option|can(?:not|'t) (?:open|access)"
-    rb"|no such file or directory|parameter (?:null or )?not set|^usage:|un(?:recognized|expected) (?:option|argument)",
+    rb"syntax error|unexpected (?:eof|end of file)|(?:illegal|invalid) (?:option|number)|can(?:not|'t) (?:open|access)"
+    rb"|no such file or directory|^[\w./-]+: [^:\n]+: permission denied$|parameter (?:null or )?not set"
+    rb"|un(?:recognized|expected) (?:option|argument)|missing (?:operand|argument|\S*\])|(?:^|: )usage:|try '[^'\n]*--help'"
+    rb"|(?:integer expression|numeric argument|argument) (?:expected|required)|near end of file",
     re.IGNORECASE | re.MULTILINE,
 )
+
+_LAST_WORDS = 4096
+"""How much of stderr's end is searched for such an error: it is what a process writes last."""
 
 _SUSPICIOUS = HookProblem(
     kind=ProblemKind.SUSPICIOUS_EXIT_2,
@@ -70,7 +77,7 @@ def interpret(result: ProcessResult, hook: Hook) -> Reply:
     if fault is not None:
         return Reply(failure=fault, notes=notes)
     if result.exit_code == BLOCKING_STATUS:
-        if _INTERPRETER_ERROR.search(result.stderr):
+        if _INTERPRETER_ERROR.search(result.stderr[-_LAST_WORDS:]):
             notes = (_SUSPICIOUS, *notes)
         reason = trim(decoded(result.stderr)) or BLOCK_WITHOUT_STDERR
         return Reply(decision=Decision.BLOCK, reason=reason, notes=notes)
@@ -114,7 +121,7 @@ def interpret_object(answer: Any, event: Event) -> Reply:
 def _read_answer(text: str) -> Reply | HookProblem:
     """The reply in a trimmed stdout that is not blank."""
     try:
-        node = parse_json(text)
+        node = parse_json(text, MAX_ANSWER_VALUES)
     except JsonSyntaxError as error:
         return _malformed(_NOT_ONE_OBJECT, _syntax_hint(text, error), text)
     if type(node.value) is not dict:
@@ -166,6 +173,8 @@ def _syntax_hint(text: str, error: JsonSyntaxError) -> str:
     """What is odd about a stdout that is no JSON, without repeating any of it."""
     line, column = LineIndex(text).place(error.offset)
     place = f"line {line}, column {column}"
+    if error.fault is JsonFault.LIMIT:
+        return f"it is nested too deeply or has more than {MAX_ANSWER_VALUES} values; write a small object"
     if error.fault is JsonFault.TRAILING:
         if text.startswith(("{", "["), error.offset):
             return f"there is more than one JSON value (the second at {place}); write exactly one object"

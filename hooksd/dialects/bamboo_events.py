@@ -247,19 +247,17 @@ def _from_payload(native: str, payload: Mapping[str, Any], path: str) -> dict[st
             "parsed_args": payload["tool_input"],
             **{key: value for key, value in payload.items() if key != "tool_input"},
         }
-    struct = checked(payload, _SHAPES[native], path, _HINTS.get(native, {}))
-    fields = _present(struct)
+    fields = msgspec.structs.asdict(checked(payload, _SHAPES[native], path, _HINTS.get(native, {})))
     if native == "PostToolUse":
-        fields["outcome"] = _present(fields["outcome"])
+        fields["outcome"] = _present(msgspec.structs.asdict(fields["outcome"]))
+    elif native in ("SessionEnd", "Notification"):
+        fields = _present(fields)
     return fields
 
 
-def _present(struct: msgspec.Struct) -> dict[str, Any]:
-    return {
-        name: value
-        for name in struct.__struct_fields__
-        if (value := getattr(struct, name)) is not UNSET and (value is not None or name == "parsed_args")
-    }
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields less the optional texts that were left out."""
+    return {name: value for name, value in fields.items() if value is not None and value is not UNSET}
 
 
 def _from_envelope(native: str, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:

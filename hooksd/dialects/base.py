@@ -113,6 +113,9 @@ class Dialect(Protocol):
         """The envelope and the contract's variables for one run of a hook *of this dialect*.
 
         The event may come from an agent of another dialect: it is then translated (event-map.md).
+
+        Raises:
+            PayloadRefused: No envelope can hold the event (it is nested too deeply to be encoded).
         """
         ...
 

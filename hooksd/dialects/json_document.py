@@ -106,8 +106,12 @@ _GOOD_PART = re.compile(
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def parse_json(text: str) -> JsonNode:
+def parse_json(text: str, max_values: int = MAX_VALUES) -> JsonNode:
     """Read one JSON text.
+
+    Args:
+        text: The text, without a byte order mark.
+        max_values: Most values it may have, those inside others counted.
 
     Raises:
         JsonSyntaxError: It is not JSON, or past a limit.
@@ -137,8 +141,8 @@ def parse_json(text: str) -> JsonNode:
         else:
             value, position = _read_string(text, offset)
         values += 1
-        if values > MAX_VALUES:
-            raise JsonSyntaxError(JsonFault.LIMIT, f"more than {MAX_VALUES} values", offset)
+        if values > max_values:
+            raise JsonSyntaxError(JsonFault.LIMIT, f"more than {max_values} values", offset)
 
         siblings: Any = container.value
         if type(siblings) is list:

@@ -151,7 +151,8 @@ def test_bytes_that_are_not_utf_8_are_replaced(said: Said) -> None:
         pytest.param('{"additional_context":"\\ud800"}', "broken", id="lone_surrogate"),
         pytest.param('{"x":"\\udfff"}', "broken", id="lone_surrogate_in_unknown_key"),
         pytest.param('{"decision":"allow"', "broken", id="cut_off"),
-        pytest.param("{" * 1000, "broken", id="too_deep"),
+        pytest.param('{"x":' + "[" * 1000, "nested too deeply", id="too_deep"),
+        pytest.param('{"x":[' + "1," * 10_000 + "1]}", "more than 10000 values", id="too_many_values"),
         pytest.param('{"decision":"allow","decision":"allow"}', "write it once", id="duplicate_decision"),
         pytest.param(
             '{"suppress_output":true,"suppress_output":true}', "write it once", id="duplicate_suppress"
@@ -248,6 +249,14 @@ INTERPRETER_ERRORS = [
     b"ls: cannot access 'x': No such file or directory",
     b"sh: 1: x: parameter not set",
     b"sh: 1: x: parameter null or not set",
+    b"bash: line 1: test: x: integer expression expected",
+    b"bash: line 1: [: missing `]'",
+    b"dash: 1: exit: Illegal number: abc",
+    b"grep: /root/x: Permission denied",
+    b"diff: missing operand after 'a'",
+    b"curl: option --bogus: is unknown\ncurl: try 'curl --help' or 'curl --manual' for more information",
+    b"awk: line 2: missing } near end of file",
+    b"getopts: usage: getopts optstring name [arg ...]",
     b"error: unexpected argument '--x' found\n\nUsage: tool [OPTIONS]",
 ]
 
@@ -261,7 +270,15 @@ def test_an_interpreter_s_exit_2_still_blocks_and_is_suspicious(said: Said, stde
 
 
 @pytest.mark.parametrize(
-    "stderr", [b"blocked by policy", b"use of rm -rf is forbidden", b"see the usage: section", b""]
+    "stderr",
+    [
+        b"blocked by policy",
+        b"use of rm -rf is forbidden",
+        b"see the usage: section",
+        b"permission denied by policy",
+        b"production: permission denied",
+        b"",
+    ],
 )
 def test_a_hook_s_own_words_are_not_suspicious(said: Said, stderr: bytes) -> None:
     assert said(exit_code=2, stderr=stderr).notes == ()
