@@ -282,7 +282,7 @@ class Daemon:
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         soft_limit = raise_soft_limit()
-        self._record(
+        self._journal(
             Level.INFO,
             "daemon.started",
             {
@@ -297,28 +297,28 @@ class Daemon:
         )
         self._store.load()
         self._runner = Runner(
-            loop, max_ending=self._limits.max_ending, hook_descriptors=soft_limit, record=self._record
+            loop, max_ending=self._limits.max_ending, hook_descriptors=soft_limit, record=self._journal
         )
         self._pipeline = Pipeline(
             runner=self._runner,
             store=self._store,
-            record=self._record,
+            record=self._journal,
             dialects=DIALECTS,
             daemon_env=self._places.config.env,
             daemon_cwd=self._places.cwd,
             socket_path=self._places.socket,
         )
         self._use_settings()
-        self._store.start(loop, self._record)
+        self._store.start(loop, self._record_of_configuration)
         methods = Methods(
             pipeline=self._pipeline,
             store=self._store,
             stream=self._stream,
             control=self,
-            record=self._record,
+            record=self._journal,
             dialects=DIALECTS,
         )
-        self._listener = Listener(served=methods, record=self._record, limits=lambda: self._limits)
+        self._listener = Listener(served=methods, record=self._journal, limits=lambda: self._limits)
         await self._listener.start(self._bound.socket)
         self._life.go(State.DEGRADED if self._store.status().state == "degraded" else State.READY)
         if self._options.ready_fd is not None:
@@ -390,10 +390,10 @@ class Daemon:
             ),
         )
 
-    def _record(self, level: Level, event: str, fields: Mapping[str, Any]) -> None:
-        """The recorder of every room (see `hooksd.model.records.Recorder`)."""
+    def _record_of_configuration(self, level: Level, event: str, fields: Mapping[str, Any]) -> None:
+        """The store's recorder: what it tells may change what holds for the daemon itself."""
         self._journal(level, event, fields)
-        if event.startswith("config.") and not self._look_is_due:
+        if not self._look_is_due:
             # Once the store is done with what it is telling.
             self._look_is_due = True
             asyncio.get_running_loop().call_soon(self._look_at_configuration)
@@ -421,7 +421,7 @@ class Daemon:
             case State.STARTING:
                 pass
         event = "daemon.stopping" if state is State.DRAINING else f"daemon.{state}"
-        self._record(Level.WARNING if state is State.DEGRADED else Level.INFO, event, fields)
+        self._journal(Level.WARNING if state is State.DEGRADED else Level.INFO, event, fields)
 
     def _look_at_configuration(self) -> None:
         self._look_is_due = False
@@ -453,13 +453,13 @@ class Daemon:
         """An exception that nobody caught."""
         error = context.get("exception")
         if isinstance(error, Exception):
-            incident(error, self._record, "the event loop")
+            incident(error, self._journal, "the event loop")
             if os.environ.get("HOOKSD_DEBUG") == "1":
                 traceback.print_exception(error)
         else:
             # A message of asyncio's own; what it is about comes after it, in angle brackets.
             message = str(context.get("message", "")).partition("<")[0]
-            self._record(Level.ERROR, "daemon.internal_error", {"what": message})
+            self._journal(Level.ERROR, "daemon.internal_error", {"what": message})
 
 
 def _tell_ready(descriptor: int) -> None:

@@ -53,8 +53,8 @@ class LogWriter:
         self._bytes_in = 0
         self._bytes_out = 0
         self._missing = 0
-        self.dropped = 0
-        """Lines that were not written, since the start."""
+        self._refused = 0
+        self._lost = 0
         self.failure: str | None = None
         """What is wrong with the sink at the last attempt; None while it works."""
         self._retrying = False
@@ -64,6 +64,11 @@ class LogWriter:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hooksd-log", daemon=True)
 
+    @property
+    def dropped(self) -> int:
+        """Lines that were not written and never will be, since the start."""
+        return self._refused + self._lost
+
     def start(self) -> None:
         """Start the thread. Lines may be put before."""
         self._thread.start()
@@ -72,7 +77,7 @@ class LogWriter:
         """Queue a line (with its line end), or count it as dropped. Returns at once."""
         if len(self._queue) >= MAX_QUEUED_LINES or self._bytes_in - self._bytes_out > MAX_QUEUED_BYTES:
             self._missing += 1
-            self.dropped += 1
+            self._refused += 1
             return
         if self._missing:
             self._tell_missing()
@@ -120,9 +125,18 @@ class LogWriter:
                 self._stopping.wait(_GATHER_S)
             # Cleared before looking: a line that is put after the look sets it again.
             self._wake.clear()
-            self._write_waiting()
-        self._write_waiting()
+            self._write_or_tell()
+        self._write_or_tell()
         self._file.close()
+
+    def _write_or_tell(self) -> None:
+        try:
+            self._write_waiting()
+        except Exception as error:  # noqa: BLE001 - a thread that died of a fault of ours would be a silent log
+            self._lost += self._pending.count(b"\n")
+            self._pending = b""
+            self._retrying = True
+            self._tell(f"internal error: {type(error).__name__}: {error}")
 
     def _write_waiting(self) -> None:
         if self._reopen:

@@ -132,6 +132,30 @@ def test_a_rotation_that_fails_is_told_and_nothing_is_lost(
     assert [int(line) for line in log.read_bytes().split()] == list(range(10))
 
 
+def test_a_fault_of_ours_ends_no_log(
+    make: Make, log: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    append = LogFile.append
+    faults = [RuntimeError("oops")]
+
+    def faulty(self: LogFile, data: bytes, wait_s: float) -> None:
+        if faults:
+            raise faults.pop()
+        append(self, data, wait_s)
+
+    monkeypatch.setattr(LogFile, "append", faulty)
+    writer = make(log)
+    writer.put(b"one\n")
+    until(lambda: writer.failure is not None)
+    assert writer.failure == "internal error: RuntimeError: oops"
+    writer.put(b"two\n")
+    assert writer.close(5) == 0
+
+    assert log.read_bytes() == b"two\n"
+    assert writer.dropped == 1
+    assert "RuntimeError" in capfd.readouterr().err
+
+
 def test_when_the_sink_works_again_nothing_is_missing(make: Make, tmp_path: Path) -> None:
     log = tmp_path / "later" / "hooksd.log"
     log.parent.write_text("a file where the directory should be")
