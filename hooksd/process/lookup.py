@@ -27,7 +27,7 @@ def find_program(program: str, *, path: str, cwd: str) -> str | None:
 
     A name with a slash in it is not looked up. Empty and relative directories of the PATH are relative to `cwd`.
     """
-    if "\0" in program or not program:
+    if not program:
         return None
     if "/" in program:
         candidate = os.path.join(cwd, program)
@@ -74,5 +74,6 @@ def directory_failure(cwd: str) -> LaunchFailure | None:
 def _is_executable(candidate: str) -> bool:
     try:
         return os.access(candidate, os.X_OK) and stat.S_ISREG(os.stat(candidate).st_mode)
-    except OSError:
+    except (OSError, ValueError):
+        # A ValueError is a NUL, or text that no file name can hold: nothing of that name is there.
         return False

@@ -34,6 +34,8 @@ class Reserve:
         Raises:
             NoDescriptor: It failed for want of a descriptor even so.
         """
+        if len(self._kept) < KEPT:
+            self._refill()
         try:
             return operation()
         except OSError as error:

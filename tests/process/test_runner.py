@@ -3,12 +3,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
+import threading
 import time
 
 import pytest
 
 from hooksd.model.problems import ProblemKind
+from hooksd.model.records import Level
+from hooksd.process.launch import launch
+from hooksd.process.runner import Runner
+
+
+GENEROUS_S = 20.0
 
 
 # --- what the process gets
@@ -341,6 +349,124 @@ async def test_closing_ends_everything(runner, helpers):
     result = await runner.run(helpers.bash("true"))
     assert result.launch_failure.kind is ProblemKind.LAUNCH
     assert "shutting down" in result.launch_failure.message
+
+
+async def test_a_hook_that_changed_its_user_is_given_up(runner, helpers, monkeypatch):
+    """What cannot be killed does not hold the daemon up; it is told, and reaped when it comes out."""
+    records = []
+    monkeypatch.setattr("hooksd.process.ending.KILL_LIMIT_S", 0.05)
+    monkeypatch.setattr("hooksd.process.tree_linux.os.killpg", lambda pid, number: None)
+    runner = Runner(asyncio.get_running_loop(), max_ending=4, record=lambda *record: records.append(record))
+    spawn = helpers.bash("echo $$; sleep 60", timeout_s=0.3, kill_grace_s=0.0)
+    result = await runner.run(spawn)
+    await helpers.until(lambda: not runner.ending, "it is given up")
+    assert [(level, kind, fields["invocation_id"]) for level, kind, fields in records] == [
+        (Level.WARNING, "hook.not_killed", spawn.mark)
+    ]
+    assert helpers.is_alive(result.pid)
+    os.kill(result.pid, signal.SIGKILL)
+    await helpers.until(lambda: not helpers.state_of(result.pid), "it is reaped")
+    monkeypatch.undo()
+    await runner.aclose(0)
+
+
+async def test_beyond_max_ending_there_is_no_grace(helpers):
+    records = []
+    runner = Runner(asyncio.get_running_loop(), max_ending=2, record=lambda *record: records.append(record))
+    script = "trap '' TERM; echo up; while :; do sleep 60; done"
+    results = await asyncio.gather(
+        *(runner.run(helpers.bash(script, timeout_s=1.0, kill_grace_s=60.0)) for _ in range(4))
+    )
+    assert {result.stdout for result in results} == {b"up\n"}
+    await helpers.until(lambda: runner.ending == 2, "two are killed, two have their grace")
+    assert [(level, kind, fields["limit"]) for level, kind, fields in records] == [
+        (Level.WARNING, "hook.killed_without_grace", 2)
+    ] * 2
+    assert sum(helpers.is_alive(result.pid) for result in results) == 2
+    await runner.aclose(0.05)
+    assert not any(helpers.state_of(result.pid) for result in results)
+
+
+async def test_a_status_that_somebody_else_took_is_no_success(runner, helpers):
+    running = asyncio.ensure_future(runner.run(helpers.bash("read; exit 0", stdin=b"x" * 100_000)))
+    await helpers.until(helpers.children, "it runs")
+    (pid,) = helpers.children()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    result = await running
+    assert result.exit_code is None
+    assert result.launch_failure.kind is ProblemKind.LAUNCH
+    assert "exit status was lost" in result.launch_failure.message
+
+
+async def test_a_spawn_that_hangs_does_not_outlast_the_deadline(runner, helpers, monkeypatch):
+    """As an `exec` on a dead network disk does."""
+    free = threading.Event()
+    monkeypatch.setattr(
+        "hooksd.process.runner.launch", lambda spawn, limit: free.wait(GENEROUS_S) and launch(spawn, limit)
+    )
+    spawn = helpers.bash("sleep 60", timeout_s=0.1)
+    result = await runner.run(spawn)
+    assert (result.timed_out, result.pid) == (True, None)
+    assert (runner.running, runner.ending) == (1, 0)
+    free.set()
+    await helpers.until(lambda: not runner.running, "it is started after all")
+    await helpers.until(lambda: not runner.ending, "and ended at once")
+    assert not helpers.children()
+
+
+def test_a_loop_that_is_closed_under_a_spawn(helpers, monkeypatch):
+    before = helpers.descriptors()
+    started, closed = threading.Event(), threading.Event()
+
+    def slow(spawn, limit):
+        launched = launch(spawn, limit)
+        started.set()
+        closed.wait(GENEROUS_S)
+        return launched
+
+    monkeypatch.setattr("hooksd.process.runner.launch", slow)
+    loop = asyncio.new_event_loop()
+
+    async def start():
+        runner = Runner(loop, max_ending=1)
+        running = asyncio.ensure_future(runner.run(helpers.bash("sleep 60", timeout_s=None)))
+        await asyncio.to_thread(started.wait, GENEROUS_S)
+        running.cancel()
+        return runner
+
+    runner = loop.run_until_complete(start())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    closed.set()
+    runner._pool.close()
+    runner._trees.close()
+    assert not helpers.children()
+    assert helpers.descriptors() == before
+
+
+async def test_few_descriptors(runner, helpers):
+    """With a limit of 64 some hooks cannot start, and say why; the others run; nothing leaks."""
+    await runner.run(helpers.bash("true"))
+    before = helpers.descriptors()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, limits[1]))
+    try:
+        results = await asyncio.gather(
+            *(runner.run(helpers.bash("sleep 0.1; cat", stdin=b"x")) for _ in range(60))
+        )
+        assert (await runner.run(helpers.bash("cat", stdin=b"x"))).stdout == b"x"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    failed = [result.launch_failure for result in results if result.launch_failure]
+    assert {(result.exit_code, result.stdout) for result in results if not result.launch_failure} == {
+        (0, b"x")
+    }
+    assert failed
+    assert len(failed) < 60
+    assert all("Too many open files" in failure.message for failure in failed)
+    assert helpers.descriptors() == before
 
 
 async def test_many_at_once(runner, helpers):

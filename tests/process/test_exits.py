@@ -1,0 +1,85 @@
+"""Both ways of learning of an exit, side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+
+import pytest
+
+from hooksd.process import exits, exits_pidfd, exits_thread
+
+
+@pytest.fixture(params=[exits_pidfd.watch, exits_thread.watch], ids=["pidfd", "thread"])
+def watch(request):
+    return request.param
+
+
+async def test_the_exit_is_told_once_and_nothing_is_reaped(watch, helpers):
+    told = []
+    with subprocess.Popen(["/bin/sh", "-c", "exit 7"]) as child:
+        watching = watch(asyncio.get_running_loop(), child, lambda: told.append(helpers.state_of(child.pid)))
+        await helpers.until(lambda: told, "the exit is told")
+        assert told == ["Z"]
+        assert child.wait() == 7
+    watching.close()
+    watching.close()
+    assert told == ["Z"]
+
+
+async def test_a_closed_watch_tells_nothing(watch, helpers):
+    told = []
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as child:
+        watching = watch(asyncio.get_running_loop(), child, lambda: told.append(1))
+        watching.close()
+        child.stdin.close()
+        child.wait()
+    await helpers.until(
+        lambda: not [one for one in threading.enumerate() if one.name.startswith("hooksd-wait")],
+        "no thread waits",
+    )
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not told
+
+
+async def test_without_a_descriptor_a_thread_waits(helpers, monkeypatch):
+    def refuse(pid):
+        raise OSError(24, "Too many open files")
+
+    told = []
+    with subprocess.Popen(["/bin/true"]) as child:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pidfd_open", refuse)
+            exits_pidfd.watch(asyncio.get_running_loop(), child, lambda: told.append(1))
+        await helpers.until(lambda: told, "the exit is told")
+
+
+async def test_a_system_without_waitid_reaps_at_once(helpers, monkeypatch):
+    monkeypatch.delattr(os, "waitid")
+    told = []
+    child = subprocess.Popen(["/bin/true"])
+    exits_thread.watch(asyncio.get_running_loop(), child, lambda: told.append(child.returncode))
+    await helpers.until(lambda: told, "the exit is told")
+    assert told == [0]
+
+
+def test_a_loop_that_is_closed_is_not_told(helpers):
+    loop = asyncio.new_event_loop()
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as child:
+        exits_thread.watch(loop, child, lambda: None)
+        loop.close()
+        child.stdin.close()
+        child.wait()
+
+
+def test_the_choice(monkeypatch):
+    assert exits.choose() is exits_pidfd.watch
+    monkeypatch.setattr(
+        os, "pidfd_open", lambda pid: (_ for _ in ()).throw(OSError(38, "Function not implemented"))
+    )
+    assert exits.choose() is exits_thread.watch
+    monkeypatch.delattr(os, "pidfd_open")
+    assert exits.choose() is exits_thread.watch

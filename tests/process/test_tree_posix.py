@@ -1,0 +1,58 @@
+"""The runner as it is where there is neither pidfd nor subreaper: the process group is all that is known."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from hooksd.process import exits_pidfd, trees
+from hooksd.process.runner import Runner
+from hooksd.process.tree_linux import LinuxTrees
+from hooksd.process.tree_posix import PosixTrees
+
+
+@pytest.fixture
+async def runner(monkeypatch):
+    monkeypatch.delattr(os, "pidfd_open")
+    made = Runner(asyncio.get_running_loop(), max_ending=16)
+    assert isinstance(made._trees, PosixTrees)
+    yield made
+    await made.aclose(0.1)
+
+
+async def test_results(runner, helpers):
+    result = await runner.run(helpers.bash("cat; exit 3", stdin=b"x"))
+    assert (result.exit_code, result.stdout, result.left_running) == (3, b"x", 0)
+
+
+async def test_the_group_is_ended_at_the_deadline(runner, helpers):
+    result = await runner.run(
+        helpers.bash("trap '' TERM; sleep 60 & echo $!; wait", timeout_s=0.5, kill_grace_s=0.1)
+    )
+    assert result.timed_out
+    await helpers.until(lambda: not runner.ending, "the group is ended")
+    assert not helpers.is_alive(int(result.stdout))
+    assert not helpers.state_of(result.pid)
+
+
+async def test_cancelling(runner, helpers):
+    tasks = [asyncio.ensure_future(runner.run(helpers.bash("sleep 60"))) for _ in range(3)]
+    await helpers.until(lambda: len(helpers.children()) == 3, "they run")
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await runner.aclose(0)
+    assert not helpers.children()
+
+
+def test_the_choice(monkeypatch):
+    chosen = trees.choose()
+    assert isinstance(chosen, LinuxTrees)
+    chosen.close()
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert isinstance(trees.choose(), PosixTrees)
+    monkeypatch.undo()
+    monkeypatch.setattr(exits_pidfd, "is_possible", lambda: False)
+    assert isinstance(trees.choose(), PosixTrees)
