@@ -272,7 +272,10 @@ def _from_envelope(native: str, given: Mapping[str, Any], caller: Caller) -> dic
     ):
         # Blank means "not told" for the last two, on either side.
         if here != there and (name in ("hook_event_name", "session_id") or (here and there)):
-            faults.append(refusal(f"payload.{name}", f"is not {what}"))
+            hint = (
+                "outer fields of an envelope are compared, not taken over; leave the field out or correct it"
+            )
+            faults.append(refusal(f"payload.{name}", f"is not {what}", hint))
     try:
         fields = _from_payload(native, envelope.payload, "payload.payload")
     except PayloadRefused as refused:

@@ -81,9 +81,11 @@ def test_every_event(bamboo: Bamboo, native: str) -> None:
             {"event": "Stop", "command": "x", "runner": "deno"}, ["params.runner"], id="unknown_runner"
         ),
         pytest.param({"event": "Stop", "command": "x", "payload": []}, ["params.payload"], id="payload"),
-        pytest.param({"event": "Stop", "command": "x", "comand": "y"}, ["params.comand"], id="unknown_key"),
         pytest.param(
-            {"event": "Stopp", "timeout_ms": 0, "matcher": "[", "command": ""},
+            {"event": "Stop", "command": "x", "commandx": "y"}, ["params.commandx"], id="unknown_key"
+        ),
+        pytest.param(
+            {"event": "Stops", "timeout_ms": 0, "matcher": "[", "command": ""},
             ["params.event", "params.timeout_ms", "params.matcher", "params.command"],
             id="all_in_the_reference_s_order",
         ),

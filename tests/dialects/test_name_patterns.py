@@ -66,6 +66,13 @@ def test_the_reference_s_own_probe(pattern: str, text: str, matches: bool) -> No
     assert verdict(pattern, text) == ("match" if matches else "no match")
 
 
+def test_case_09_an_anchored_choice() -> None:
+    """The number is that of the reference's own case."""
+    assert verdict("^(bash|write_file)$", "bash") == "match"
+    assert verdict("^(bash|write_file)$", "write_file") == "match"
+    assert verdict("^(bash|write_file)$", "read_file") == "no match"
+
+
 @pytest.mark.parametrize(
     "pattern", ["*", "(?=B)B", r"^(a)\1$", "(?>a)", "[", "{", r"\Z", r"\h", r"\y", "(?P=n)", "(?(1)a|b)"]
 )

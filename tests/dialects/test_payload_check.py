@@ -36,9 +36,9 @@ def test_what_fits_is_converted() -> None:
 
 
 def test_every_fault_is_told_with_its_path() -> None:
-    given = {"nam": 1, "args": 1, "color": "secret", "other": "c", "inner": {"size": -1, "note": 3, "x": 1}}
+    given = {"name_": 1, "args": 1, "color": "secret", "other": "c", "inner": {"size": -1, "note": 3, "x": 1}}
     assert faults(given) == {
-        "payload.nam": ("unknown field", "did you mean name?"),
+        "payload.name_": ("unknown field", "did you mean name?"),
         "payload.args": ("unknown field", "write anything"),
         "payload.name": ("is missing", None),
         "payload.color": ("must be red or green", None),

@@ -25,7 +25,7 @@ def test_nearest(word: str, found: str | None) -> None:
 
 
 def test_hints() -> None:
-    assert did_you_mean("Stopp", KNOWN) == "did you mean Stop?"
+    assert did_you_mean("Stops", KNOWN) == "did you mean Stop?"
     assert did_you_mean("xyz", KNOWN) is None
-    assert nearest_or_all("Stopp", KNOWN, "one of three") == "did you mean Stop?"
+    assert nearest_or_all("Stops", KNOWN, "one of three") == "did you mean Stop?"
     assert nearest_or_all("xyz", KNOWN, "one of three") == "one of three"
