@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from benchmarks.measure import Figure, NotMeasured, compiled, interleaved, plain
 
 
 ROUNDS = 9
-ROUND_TRIPS = 4_000
-PIPELINED = 30_000
+ROUND_TRIPS = 3_000
+PIPELINED = 20_000
 DEPTH = 32
 START_LIMIT_S = 20.0
+CHECKOUT = Path(__file__).parents[1]
 
 EXECUTION = {"execution_id": "bench", "agent": "bamboo", "session_id": "bench", "workspace_path": ""}
 EVENT = {"tool_name": "Read", "tool_call_id": "call-1", "parsed_args": {"path": "/tmp/file", "limit": 100}}
@@ -35,7 +36,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "task": ("execution/drain", {"execution_id": "bench", "scope": "turn"}, '"finished":'),
 }
-"""By name: method, params, and what the answer must contain. A drain of nothing is the cheapest method with a task."""
+"""By name: method, params, and what the answer must contain."""
 
 HOOKS = {
     "lifecycle_hooks": {
@@ -118,19 +119,22 @@ def run() -> Iterator[Figure]:
         streams = str(Path(__file__).with_name("rpc_streams.py"))
         plain = bench.start("streams", sys.executable, streams, "@", "0")
         tasks = bench.start("tasks", sys.executable, streams, "@", "1")
-        yield from round_trips(bench, daemon, echo)
-        yield from throughput(bench, daemon, plain, tasks)
+        ours = bench.start(
+            "our_tasks", sys.executable, "-m", "benchmarks.rpc_tasks", "@", PYTHONPATH=str(CHECKOUT)
+        )
+        yield from round_trips(bench, {"ping": daemon, "dispatch": daemon, "task": ours}, echo)
+        yield from throughput(bench, {"ping": daemon, "dispatch": daemon, "task": ours}, plain, tasks)
 
 
-def round_trips(bench: Bench, daemon: str, echo: str) -> Iterator[Figure]:
+def round_trips(bench: Bench, servers: Mapping[str, str], echo: str) -> Iterator[Figure]:
     """Latencies, one request at a time."""
 
     def p50(path: str, request: str, *, is_echo: bool = False) -> float:
         return bench.load(path, request, 1, ROUND_TRIPS, echo=is_echo)["p50_us"]
 
     contestants: dict[str, Callable[[], float]] = {}
-    for request in ("ping", "dispatch", "task"):
-        contestants[request] = partial(p50, daemon, request)
+    for request, server in servers.items():
+        contestants[request] = partial(p50, server, request)
         contestants[f"echo of {request}"] = partial(p50, echo, request, is_echo=True)
     rounds = interleaved(ROUNDS, contestants)
     for request, name, goal in (
@@ -142,7 +146,7 @@ def round_trips(bench: Bench, daemon: str, echo: str) -> Iterator[Figure]:
         yield Figure(name, rounds.ratio(request, f"echo of {request}"), goal, f"{ours:.1f} / {theirs:.1f} us")
 
 
-def throughput(bench: Bench, daemon: str, plain: str, tasks: str) -> Iterator[Figure]:
+def throughput(bench: Bench, servers: Mapping[str, str], plain: str, tasks: str) -> Iterator[Figure]:
     """Requests per second, many on their way."""
 
     def cost(path: str, request: str) -> float:
@@ -151,11 +155,9 @@ def throughput(bench: Bench, daemon: str, plain: str, tasks: str) -> Iterator[Fi
     rounds = interleaved(
         ROUNDS,
         {
-            "ping": partial(cost, daemon, "ping"),
+            **{request: partial(cost, server, request) for request, server in servers.items()},
             "ping of streams": partial(cost, plain, "ping"),
-            "task": partial(cost, daemon, "task"),
             "task of streams": partial(cost, tasks, "task"),
-            "dispatch": partial(cost, daemon, "dispatch"),
         },
     )
     for request, name, goal in (

@@ -19,7 +19,7 @@ from hooksd.config.settings import Limits
 from hooksd.model.records import Level, Recorder
 from hooksd.protocol import jsonrpc
 from hooksd.protocol.errors import ErrorCode, protocol_error
-from hooksd.protocol.jsonrpc import Batch, Failure, Request, Response, Single
+from hooksd.protocol.jsonrpc import Batch, Failure, Request, Response, Single, parse
 from hooksd.server.hangup import HangupWatch
 from hooksd.server.peer import Peer, depth_of_process
 from hooksd.server.requests import BatchAnswers, Requests
@@ -108,6 +108,7 @@ class Connection:
         self._requests: Requests[Connection] = Requests(
             self, house.served.table, send=self.send, ended=self._request_ended, record=house.record
         )
+        self._start = self._requests.start
         self._unanswered = self._requests.unanswered
         self._backlog: deque[tuple[_Item, BatchAnswers | None]] = deque()
         """What was read and is not handled yet, in order: at most what one read or one batch brought."""
@@ -141,7 +142,16 @@ class Connection:
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
-        self._handle(self._splitter.receive_data(data))
+        lines = self._splitter.receive_data(data)
+        if len(lines) == 1 and not (
+            self._backlog or self._writing_paused or len(self._unanswered) >= MAX_UNANSWERED
+        ):
+            # By far the commonest case has a short way: one message, whose answer leaves as it is.
+            self._receive_line(lines[0])
+            if self._backlog:
+                self._pump()
+        else:
+            self._handle(lines)
 
     def eof_received(self) -> bool:
         """See `asyncio.Protocol`: the client sends nothing any more, and may still wait for answers."""
@@ -261,8 +271,12 @@ class Connection:
         if type(line) is LineTooLong:
             self.send(jsonrpc.encode(jsonrpc.too_long(self._max_message_bytes)))
             return
-        message = jsonrpc.parse(cast("bytes", line))
-        if type(message) is Batch:
+        message = parse(cast("bytes", line))
+        if type(message) is Request and len(self._unanswered) < MAX_UNANSWERED:
+            answer = self._start(message)
+            if answer is not None:
+                self.send(answer)
+        elif type(message) is Batch:
             answers = BatchAnswers(len(message.members), self.send)
             self._backlog.extendleft((member, answers) for member in reversed(message.members))
         else:
@@ -272,7 +286,7 @@ class Connection:
         answer: bytes | None = None
         if type(message) is Request:
             if len(self._unanswered) < MAX_UNANSWERED:
-                answer = self._requests.start(message, batch)
+                answer = self._start(message, batch)
             else:
                 answer = self._requests.refuse(message, batch, _TOO_MANY)
         elif type(message) is Response:

@@ -41,6 +41,7 @@ from hooksd.protocol.methods.events import (
 from hooksd.protocol.methods.executions import (
     ExecutionCloseParams,
     ExecutionDrainParams,
+    ExecutionDrainResult,
     ExecutionListResult,
     ExecutionOpenParams,
     ExecutionOpenResult,
@@ -69,6 +70,7 @@ from hooksd.server.table import Entry, MethodTable, Step
 __all__ = ["Methods"]
 
 _PONG: Final = DaemonPingResult()
+_NOTHING_RAN: Final = ExecutionDrainResult(finished=(), cancelled=(), still_running=())
 
 _ORDERED: Final = {
     "execution/open",
@@ -107,6 +109,7 @@ class Methods:
         dialects: Iterable[str],
     ) -> None:
         self._pipeline = pipeline
+        self._prepare = pipeline.prepare
         self._executions = pipeline.executions
         self._store = store
         self._stream = stream
@@ -188,7 +191,9 @@ class Methods:
         closing = self._executions.close(params.execution_id, _seconds(params.grace_ms))
         return Step(closing, changes=params.execution_id)
 
-    def _drain(self, _: Connection, params: ExecutionDrainParams) -> Step:
+    def _drain(self, _: Connection, params: ExecutionDrainParams) -> ExecutionDrainResult | Step:
+        if not self._executions.get(params.execution_id).works:
+            return _NOTHING_RAN  # as at the end of most turns
         return Step(self._executions.drain(params.execution_id, params.scope, _seconds(params.grace_ms)))
 
     def _list(self, _: Connection, __: NoParams) -> ExecutionListResult:
@@ -214,12 +219,14 @@ class Methods:
         return then(connection, params, execution)
 
     def _dispatch(self, connection: Connection, params: HookDispatchParams) -> object:
+        if params.execution is None:  # a short way for what is asked all the time
+            return self._dispatch_to(connection, params, self._executions.get(params.execution_id))
         return self._with_execution(connection, params, self._dispatch_to)
 
     def _dispatch_to(
         self, connection: Connection, params: HookDispatchParams, execution: Execution
     ) -> Outcome | Step:
-        event = self._event(params, execution)
+        event = self._event(execution, params)
         outcome = self._pipeline.dispatch_now(execution, event)
         if outcome is not None:
             return outcome
@@ -232,7 +239,7 @@ class Methods:
     def _notify_to(
         self, connection: Connection, params: HookDispatchParams, execution: Execution
     ) -> HookNotifyResult:
-        event = self._event(params, execution)
+        event = self._event(execution, params)
         options = self._options(connection, params, execution)
         return HookNotifyResult(
             accepted=True, invocation_ids=self._pipeline.notify(execution, event, options)
@@ -244,11 +251,11 @@ class Methods:
     def _explain_to(
         self, connection: Connection, params: HookDispatchParams, execution: Execution
     ) -> HookExplainResult:
-        event = self._event(params, execution)
+        event = self._event(execution, params)
         return self._pipeline.explain(execution, event, self._options(connection, params, execution))
 
-    def _event(self, params: HookDispatchParams, execution: Execution) -> Event:
-        return self._pipeline.prepare(
+    def _event(self, execution: Execution, params: HookDispatchParams) -> Event:
+        return self._prepare(
             execution,
             params.event,
             params.payload,

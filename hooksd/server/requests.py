@@ -126,6 +126,7 @@ class Requests(Generic[C]):
         self._changing: dict[str, list[asyncio.Future[None]]] = {}
         """By execution that is being opened or closed: who waits for the end of that."""
         self._client_gone = False
+        self._loop = asyncio.get_running_loop()
 
     def start(self, request: Request, batch: BatchAnswers | None = None) -> bytes | None:
         """Start a request; never raises.
@@ -193,7 +194,7 @@ class Requests(Generic[C]):
         if step.changes is not None:
             self._changing[step.changes] = []
         flight.for_client = step.for_client
-        flight.task = asyncio.get_running_loop().create_task(self._carry_out(flight, step))
+        flight.task = self._loop.create_task(self._carry_out(flight, step))
 
     async def _carry_out(self, flight: _Flight, step: Step) -> None:
         flight.begun = True
@@ -203,7 +204,13 @@ class Requests(Generic[C]):
         try:
             result: Any = step
             while type(result) is Step:
-                result = await self._take(flight, result)
+                flight.for_client = result.for_client
+                if flight.cancelled or (result.for_client and self._client_gone):
+                    self._abandon(flight, result)
+                # One coroutine less for what does not change an execution.
+                result = await (
+                    result.coroutine if result.changes is None else self._change(result, result.changes)
+                )
             if flight.request_id is not _UNSET:
                 answer = jsonrpc.encode(Success(id=flight.request_id, result=result))
         except asyncio.CancelledError:
@@ -223,28 +230,32 @@ class Requests(Generic[C]):
             self._send(answer)
         self._ended()
 
-    async def _take(self, flight: _Flight, step: Step) -> Any:
-        """Wait for one step; who waits for its change goes on after it, however it ends."""
+    def _abandon(self, flight: _Flight, step: Step) -> NoReturn:
+        """Do not even begin with a step."""
+        flight.cancelled = True
+        step.coroutine.close()
         if step.changes is not None:
-            self._changing.setdefault(step.changes, [])
-        flight.for_client = step.for_client
+            self._changed(step.changes)
+        raise asyncio.CancelledError
+
+    async def _change(self, step: Step, execution_id: str) -> Any:
+        """Wait for a step that opens or closes an execution."""
+        self._changing.setdefault(execution_id, [])
         try:
-            if flight.cancelled or (step.for_client and self._client_gone):
-                flight.cancelled = True
-                step.coroutine.close()
-                raise asyncio.CancelledError
             return await step.coroutine
         finally:
-            flight.for_client = False
-            if step.changes is not None:
-                for waiter in self._changing.pop(step.changes):
-                    if not waiter.done():
-                        waiter.set_result(None)
+            self._changed(execution_id)
+
+    def _changed(self, execution_id: str) -> None:
+        """Who waits for a change goes on after it, however it ended."""
+        for waiter in self._changing.pop(execution_id, ()):
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def _start_in_turn(self, flight: _Flight, entry: Entry[C], params: Any) -> Any:
         """Start a request that arrived while earlier ones had not started, or while its execution is changed."""
         while entry.names_execution and params.execution_id in self._changing:
-            waiter = asyncio.get_running_loop().create_future()
+            waiter = self._loop.create_future()
             self._changing[params.execution_id].append(waiter)
             await waiter
         self._starts(flight)
