@@ -68,9 +68,10 @@ class Work:
         task: What carries it out; set by `Executions.begin`.
         ids: Its invocations that have not ended, in order.
         cut: Set by `cut_off`: what its caller must be told instead of an answer.
+        ended: Set by `finish`.
     """
 
-    __slots__ = ("_done", "cut", "ids", "kind", "span", "task")
+    __slots__ = ("_done", "cut", "ended", "ids", "kind", "span", "task")
 
     task: asyncio.Task[Any]
 
@@ -79,10 +80,12 @@ class Work:
         self.span = span
         self.ids: dict[str, None] = {}
         self.cut: ProtocolError | None = None
+        self.ended = False
         self._done: asyncio.Future[None] | None = None
 
     def finish(self) -> None:
         """It has ended; who waits for it goes on."""
+        self.ended = True
         if self._done is not None and not self._done.done():
             self._done.set_result(None)
 
@@ -90,6 +93,8 @@ class Work:
         """A future that is done when the work is."""
         if self._done is None:
             self._done = self.task.get_loop().create_future()
+            if self.ended:
+                self._done.set_result(None)
         return self._done
 
     def cut_off(self, error: ProtocolError) -> None:
@@ -118,9 +123,8 @@ async def drain(works: Iterable[Work], grace_s: float | None, error: ProtocolErr
     running = {work: tuple(work.ids) for work in works}
     awaited = [work for work in running if work.kind is not Kind.FORGOTTEN]
     await _ended(awaited, grace_s)
-    ended = {work for work in awaited if work.when_done().done()}
-    cut = [work for work in awaited if work not in ended and work.kind is not Kind.DELIVERY]
-    left = {work: tuple(work.ids) for work in running if work not in ended}
+    cut = [work for work in awaited if not work.ended and work.kind is not Kind.DELIVERY]
+    left = {work: tuple(work.ids) for work in running if not work.ended}
     for work in cut:
         work.cut_off(error)
     await _ended(cut, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 
@@ -58,7 +59,7 @@ class Execution:
         self.id = params.execution_id
         self.agent = dialect.name
         self.session_id = params.session_id
-        self.workspace_path = params.workspace_path
+        self.workspace_path = sys.intern(params.workspace_path)
         self.snapshot = snapshot
         self.owner: object | None = None
         self.opened_at = time.time()
@@ -90,10 +91,11 @@ class Execution:
     def update(self, params: ExecutionOpenParams) -> None:
         """Take over what a further open of the same execution says; what it leaves out stays."""
         if params.model is not None:
-            self.model = params.model
+            self.model = sys.intern(params.model)
         if params.profile is not None:
-            self.profile = params.profile
-        if params.env is not None:
+            self.profile = sys.intern(params.profile)
+        if params.env is not None and params.env != self.env:
+            # What an environment is cleaned to is remembered by its identity.
             self.env = params.env
         if params.accepts is not None:
             self.accepts = _shared(params.accepts)

@@ -39,6 +39,9 @@ __all__ = ["DEFAULT_SESSION_GRACE_S", "Executions", "SnapshotStore"]
 DEFAULT_SESSION_GRACE_S = 5.0
 """Longest wait of a session drain whose caller names none (protocol section 2.5)."""
 
+LONGEST_LOOK_S = 600.0
+"""Longest time between two looks for executions that have been idle too long."""
+
 
 class SnapshotStore(Protocol):
     """What the pipeline needs of the configuration (`config.store.ConfigStore`)."""
@@ -354,8 +357,9 @@ class Executions:
         if self._expiry is None and self._idle and not self.draining:
             oldest = next(iter(self._idle.values()))
             left_s = oldest.last_used + self._store.settings.limits.execution_idle_s - time.monotonic()
-            # A timer once a second at most, however many expire one after another.
-            self._expiry = asyncio.get_running_loop().call_later(max(left_s, 1.0), self._expire)
+            # Once a second at most, however many expire one after another; and soon enough for a limit that was lowered.
+            wait_s = min(max(left_s, 1.0), LONGEST_LOOK_S)
+            self._expiry = asyncio.get_running_loop().call_later(wait_s, self._expire)
 
     def _expire(self) -> None:
         self._expiry = None

@@ -34,7 +34,7 @@ from hooksd.pipeline.slots import Lane
 
 __all__ = ["NOBODY_WAITS", "House", "Pass"]
 
-NOBODY_WAITS = frozenset({Capability.CONTEXTS, Capability.REMINDERS})
+NOBODY_WAITS = frozenset({Capability.ARGUMENTS, Capability.CONTEXTS, Capability.REMINDERS})
 """What is lost, and said to be lost, of a hook whose answer nobody waits for."""
 
 _KINDS = {Mode.ASYNC: Kind.ASYNC, Mode.FIRE_AND_FORGET: Kind.FORGOTTEN, Mode.DETACHED: Kind.FORGOTTEN}

@@ -166,13 +166,14 @@ async def test_a_background_hook_starts_after_the_others_and_is_drained(bench: B
     await client.called.wait()
     assert pipeline.executions.list().executions[0].running == 1
     draining = asyncio.ensure_future(pipeline.executions.drain("run-1", DrainScope.TURN))
-    client.answer.set_result({"decision": "block"})
+    client.answer.set_result({"decision": "block", "arguments": {"lost": 1}})
     result = await draining
     assert (result.finished, result.cancelled, result.still_running) == ((invocation_id,), (), ())
     report = pipeline.results.get(invocation_id).report
     assert (report.status, report.decision) == (Status.OK, Decision.BLOCK)
     assert report.problem is not None
-    assert report.problem.kind is ProblemKind.IGNORED_DECISION
+    assert report.problem.kind is ProblemKind.NOT_APPLICABLE
+    assert "ignored_decision" in (report.problem.detail or "")
 
 
 async def test_a_background_hook_is_cancelled_when_the_grace_is_over(bench: Bench) -> None:

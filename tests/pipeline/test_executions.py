@@ -15,6 +15,7 @@ from hooksd.dialects import DIALECTS
 from hooksd.model.decision import Capability
 from hooksd.model.errors import ProtocolError
 from hooksd.model.records import Level
+from hooksd.pipeline import executions
 from hooksd.pipeline.background import DrainSpan, Kind, Work
 from hooksd.pipeline.executions import Executions
 from hooksd.protocol.errors import ErrorCode
@@ -386,6 +387,33 @@ async def test_cutting_off_twice_cancels_once(table: Table) -> None:
     assert work.task.cancelling() == 1
     end(table, execution, work)
     work.finish()
+    assert work.when_done().done()
+    work.finish()
+
+
+async def test_an_environment_that_is_given_again_stays_the_same_object(table: Table) -> None:
+    execution = table.open(env={"A": "1"})
+    env = execution.env
+
+    table.open(env={"A": "1"})
+    assert execution.env is env
+    table.open(env={"A": "2"})
+    assert execution.env == {"A": "2"}
+
+
+async def test_a_limit_that_was_lowered_is_seen_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executions, "LONGEST_LOOK_S", 0.05)
+    table = Table()
+    table.open()
+    table.store.settings = msgspec.structs.replace(
+        table.store.settings, limits=msgspec.structs.replace(Limits(), execution_idle_s=0.1)
+    )
+    deadline = time.monotonic() + 10
+
+    while len(table.executions):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    table.executions.stop()
 
 
 async def test_nothing_is_opened_while_shutting_down(table: Table) -> None:
