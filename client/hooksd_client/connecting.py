@@ -94,7 +94,7 @@ class Connecting:
 def _check_directory(path: str) -> None:
     """Where the socket lies in the shared `/tmp`, anybody could have made its directory first (protocol section 1)."""
     directory = os.path.dirname(path)
-    if directory != f"/tmp/hooksd-{os.geteuid()}":  # noqa: S108
+    if directory != _shared_directory():
         return
     try:
         fault = paths.directory_fault(directory)
@@ -102,6 +102,10 @@ def _check_directory(path: str) -> None:
         return  # connecting will say it better
     if fault is not None:
         raise DaemonNotReachable(path, f"its directory is not safe: {fault}")
+
+
+def _shared_directory() -> str:
+    return f"/tmp/hooksd-{os.geteuid()}"  # noqa: S108  # of paths.runtime_dir
 
 
 def _check_listener(connection: socket.socket, path: str) -> None:

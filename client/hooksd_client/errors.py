@@ -14,7 +14,7 @@ One root, split by what the caller can do about it:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple, Type
+from typing import Any, ClassVar, Dict, Mapping, Optional, Type
 
 
 __all__ = [
@@ -251,18 +251,14 @@ _BY_CODE: Dict[int, Type[RequestFailed]] = {
 }
 
 
-def request_failed(error: Mapping[str, Any]) -> RequestFailed:
+def request_failed(error: Any) -> RequestFailed:
     """The exception for the `error` object of an answer.
 
     Raises:
         ProtocolViolation: It is no error object.
     """
-    code, message, data = _fields(error)
-    return _BY_CODE.get(code, RequestFailed)(code, message, data)
-
-
-def _fields(error: Mapping[str, Any]) -> Tuple[int, str, Optional[Mapping[str, Any]]]:
-    code, message, data = error.get("code"), error.get("message"), error.get("data")
+    fields = error if isinstance(error, dict) else {}
+    code, message, data = fields.get("code"), fields.get("message"), fields.get("data")
     if not isinstance(code, int) or not isinstance(message, str):
-        raise ProtocolViolation("an error without a code and a message")
-    return code, message, data if isinstance(data, dict) else None
+        raise ProtocolViolation("the daemon sent an error without a code and a message")
+    return _BY_CODE.get(code, RequestFailed)(code, message, data if isinstance(data, dict) else None)

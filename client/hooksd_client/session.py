@@ -224,7 +224,7 @@ class Session(Generic[W]):
         It is told in the order of arrival, and a longer line than the one that was refused cannot have been taken: so
         it belongs to the longest that is under way.
         """
-        problem = request_failed(message.get("error") or {})
+        problem = request_failed(message.get("error"))
         if not isinstance(problem, MessageTooLarge) or not self._pending:
             raise ProtocolViolation(f"the daemon could not read a request: {problem}")
         longest = max(self._pending, key=lambda request_id: self._pending[request_id].size)
