@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
+from hypothesis import given, strategies as st
 
 from hooksd.config.settings import Limits
 from hooksd.pipeline import slots as module
@@ -244,3 +245,48 @@ async def test_a_slot_that_comes_together_with_the_end_of_the_wait_is_kept() -> 
     module._give_up(pool, turn)
 
     assert isinstance(await task, Permit)
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["acquire", "serial", "release", "cancel", "settle"]), st.integers(0, 5)),
+    max_size=40,
+)
+
+
+@given(steps)
+def test_whatever_happens_nothing_is_held_twice_or_lost(given_steps: list[tuple[str, int]]) -> None:
+    async def simulate() -> None:
+        made = slots(max_running_gates=2)
+        tasks: list[tuple[asyncio.Task[Permit | Busy], str | None]] = []
+        held: list[Permit] = []
+
+        def collect() -> None:
+            for entry in [one for one in tasks if one[0].done()]:
+                tasks.remove(entry)
+                if not entry[0].cancelled():
+                    got = entry[0].result()
+                    assert isinstance(got, Permit)
+                    held.append(got)
+            assert len(held) <= made.limits.max_running_gates
+            serials = [permit.serial for permit in held if permit.serial]
+            assert len(serials) == len(set(serials))
+
+        for step, number in given_steps:
+            if step in {"acquire", "serial"}:
+                serial = f"s{number % 2}" if step == "serial" else None
+                tasks.append((asyncio.ensure_future(made.acquire(Lane.GATE, 0, serial)), serial))
+            elif step == "release" and held:
+                made.release(held.pop(number % len(held)))
+            elif step == "cancel" and tasks:
+                tasks[number % len(tasks)][0].cancel()
+            else:
+                await settle()
+                collect()
+        for _ in range(len(given_steps) + 1):
+            await settle()
+            collect()
+            while held:
+                made.release(held.pop())
+        assert (tasks, made.running, made.queued[Lane.GATE], made._serial) == ([], 0, 0, {})
+
+    asyncio.run(simulate())
