@@ -96,8 +96,10 @@ class ConfigProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Fal
     def describe(self) -> str:
         """One line for a person: place, message, hint."""
         place = self.file or ""
-        if self.line is not None:
+        if self.line is not None and self.file:
             place += f":{self.line}" + (f":{self.column}" if self.column is not None else "")
+        elif self.line is not None:
+            place = f"line {self.line}" + (f", column {self.column}" if self.column is not None else "")
         parts = [part for part in (place, self.path, self.message) if part]
         text = ": ".join(parts)
         return f"{text} ({self.hint})" if self.hint else text
