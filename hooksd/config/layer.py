@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from hooksd.config.guards import Policy, Treatment
-from hooksd.config.matching import NameIndex
-from hooksd.config.plan import PlannedHook, Segment
+from hooksd.config.matching import ExactName, NameIndex
+from hooksd.config.plan import PlannedHook, Segment, plan_hook
 from hooksd.config.sources import Source
 from hooksd.model.events import EventName
-from hooksd.model.hooks import Guard, Hook
+from hooksd.model.hooks import Guard, Hook, NamePattern, ToolFilter
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import Document, SourceReport, SourceState
 
@@ -72,7 +72,7 @@ class Part:
         self.segments: dict[EventName, Segment] = {}
         for event, positions in by_event.items():
             active = [at for at in positions if hooks[at].inactive is None]
-            index = NameIndex([_pattern(hooks[at]) for at in active])
+            index = NameIndex([_name_rule(hooks[at]) for at in active])
             for row, why in sorted(index.refused.items()):
                 if hooks[active[row]].load_problem is None:
                     problem = _refusal(hooks[active[row]], why)
@@ -147,8 +147,15 @@ class LayerCompiler:
         return part
 
 
-def _pattern(hook: Hook) -> str | None:
-    return None if hook.match is None else hook.match.pattern
+def _name_rule(hook: Hook) -> str | ExactName | None:
+    """What the tool's name must be like; all else of a rule is for `PlannedHook.matches`."""
+    match hook.match:
+        case NamePattern(pattern=pattern):
+            return pattern
+        case ToolFilter(tool_name=str(name)):
+            return ExactName(name)
+        case _:
+            return None
 
 
 def _planned(hook: Hook, treatment: Treatment) -> tuple[PlannedHook | None, PlannedHook | None]:
@@ -158,7 +165,7 @@ def _planned(hook: Hook, treatment: Treatment) -> tuple[PlannedHook | None, Plan
     def planned(guard: Guard | None) -> PlannedHook | None:
         if guard is None and hook.load_problem is not None:
             return None
-        return PlannedHook(hook=hook, guard=guard, serial=serial)
+        return plan_hook(hook, guard=guard, serial=serial)
 
     first = planned(gated)
     return first, first if observed is gated else planned(observed)
@@ -168,7 +175,7 @@ def _refusal(hook: Hook, why: str) -> ConfigProblem:
     return ConfigProblem(
         severity=Severity.ERROR,
         path=hook.path,
-        message=f"the pattern {_pattern(hook)!r} cannot be compiled: {why}",
+        message=f"the pattern {_name_rule(hook)!r} cannot be compiled: {why}",
         line=hook.line,
         hint="simplify the pattern; until then the hook does not run",
     )

@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 import re2
 
 from hooksd.dialects.name_patterns import compile_options
 
 
-__all__ = ["SET_MEMORY_BYTES", "NameIndex"]
+__all__ = ["SET_MEMORY_BYTES", "ExactName", "NameIndex"]
 
 SET_MEMORY_BYTES: Final = 64 * 1024 * 1024
 """Most that one RE2 set may take, so that 10,000 real patterns (they need 10 MiB) fit well. Not a reservation."""
@@ -24,11 +25,18 @@ _PLAIN = re.compile(r"\^(?:[\w:/ -]+|\((?:\?:)?[\w:/ -]+(?:\|[\w:/ -]+)*\))\$", 
 """Patterns that name tools. No character in the names means anything to RE2, and `$` is the very end there."""
 
 
+class ExactName(msgspec.Struct, frozen=True):
+    """The one name that a hook is for."""
+
+    name: str
+
+
 class NameIndex:
     """The patterns of some hooks, compiled. Immutable; may be used in several threads.
 
     Args:
-        patterns: One per hook; None or empty for a hook that matches every name.
+        patterns: One per hook; None or empty for a hook that matches every name, an `ExactName` for one that matches
+            no other.
         set_memory_bytes: Most memory of one set. What does not fit becomes several sets.
 
     Attributes:
@@ -38,12 +46,16 @@ class NameIndex:
 
     __slots__ = ("_always", "_plain", "_sets", "_size", "refused")
 
-    def __init__(self, patterns: Sequence[str | None], *, set_memory_bytes: int = SET_MEMORY_BYTES) -> None:
+    def __init__(
+        self, patterns: Sequence[str | ExactName | None], *, set_memory_bytes: int = SET_MEMORY_BYTES
+    ) -> None:
         plain: dict[str, list[int]] = {}
         rest: dict[str, list[int]] = {}
         always: list[int] = []
         for position, pattern in enumerate(patterns):
-            if not pattern:
+            if isinstance(pattern, ExactName):
+                plain.setdefault(pattern.name, []).append(position)
+            elif not pattern:
                 always.append(position)
             elif _PLAIN.fullmatch(pattern):
                 for name in _names(pattern):

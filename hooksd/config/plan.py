@@ -12,8 +12,9 @@ from typing import Final, assert_never
 import msgspec
 
 from hooksd.config.matching import NameIndex
+from hooksd.config.tool_filters import MATCHED, CompiledFilter, MatchResult
 from hooksd.model.events import Event
-from hooksd.model.hooks import Guard, Hook, Mode, NamePattern
+from hooksd.model.hooks import Guard, Hook, Mode, NamePattern, ToolFilter
 
 
 __all__ = [
@@ -24,22 +25,13 @@ __all__ = [
     "Plan",
     "PlannedHook",
     "Segment",
+    "plan_hook",
 ]
 
 MAX_REMEMBERED_NAMES: Final = 1024
 """Tool names whose hooks a plan remembers. Names come from outside; an agent has some dozens of tools."""
 MAX_REMEMBERED_NAME: Final = 256
 """Longest one; providers allow 64 to 128 characters."""
-
-
-class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a hook's own match rule holds for an event as it is now; `why` says why not."""
-
-    matched: bool
-    why: str | None = None
-
-
-MATCHED = MatchResult(matched=True)
 
 
 class PlannedHook(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,23 +41,34 @@ class PlannedHook(msgspec.Struct, frozen=True, kw_only=True):
         hook: The hook itself. With a `load_problem` it is here because it is guarded, and fails without being run.
         guard: The strictest guard that applies to it for this event, None if none does.
         serial: It never runs twice at a time.
+        filter: Its match rule, compiled, where that is more than a pattern over the tool's name; see `plan_hook`.
     """
 
     hook: Hook
     guard: Guard | None = None
     serial: bool = False
+    filter: CompiledFilter | None = None
 
     def matches(self, event: Event) -> MatchResult:
         """What of the hook's match rule must be looked at just before it runs, because earlier hooks may change it.
 
-        A tool's name is never changed: `Plan.select` has looked at it already.
+        Of a pattern over the tool's name nothing is left: the name is never changed, and `Plan.select` has looked at it.
         """
-        rule = self.hook.match
-        match rule:
-            case None | NamePattern():
-                return MATCHED
-            case _ as never:
-                assert_never(never)
+        return MATCHED if self.filter is None else self.filter.check(event)
+
+
+def plan_hook(hook: Hook, *, guard: Guard | None = None, serial: bool = False) -> PlannedHook:
+    """The hook in its place; its match rule is compiled, which is dear."""
+    rule = hook.match
+    compiled: CompiledFilter | None
+    match rule:
+        case None | NamePattern():
+            compiled = None
+        case ToolFilter():
+            compiled = CompiledFilter(rule)
+        case _ as never:
+            assert_never(never)
+    return PlannedHook(hook=hook, guard=guard, serial=serial, filter=compiled)
 
 
 class Segment:
@@ -184,5 +187,10 @@ def _why_not(hook: Hook, event: Event) -> str:
         return hook.inactive
     if hook.load_problem is not None:
         return f"it did not load: {hook.load_problem.describe()}"
-    pattern = hook.match.pattern if hook.match else ""
-    return f"its matcher {pattern!r} does not match the tool name {event.tool_name!r}"
+    match hook.match:
+        case NamePattern(pattern=pattern):
+            return f"its matcher {pattern!r} does not match the tool name {event.tool_name!r}"
+        case ToolFilter() as rule:
+            return CompiledFilter(rule).check(event).why or "it is not selected for this event"
+        case None:
+            return "it is not selected for this event"

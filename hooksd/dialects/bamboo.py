@@ -79,6 +79,10 @@ class Bamboo:
             return os.path.dirname(hook.file)
         return places.daemon_cwd
 
+    def own_environment(self, event: Event, hook: Hook, places: Places) -> tuple[tuple[str, str], ...]:
+        """Bamboo's handlers have no variables of their own; what a hook has is told as it is."""
+        return hook.env
+
     def input(self, event: Event, hook: Hook, cwd: str, *, script_path: str | None) -> HookInput:
         """The envelope on stdin, and the `BAMBOO_*` variables (Bamboo dialect 3.4)."""
         env = [("BAMBOO_SESSION_ID", event.session_id), ("BAMBOO_HOOK_EVENT", event.native)]

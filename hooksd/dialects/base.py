@@ -21,7 +21,7 @@ from hooksd.model.run import ProcessResult
 from hooksd.model.sources import Document, Origin
 
 
-__all__ = ["Caller", "Dialect", "DryRun", "HookInput", "PayloadRefused", "Places"]
+__all__ = ["Caller", "Dialect", "DryRun", "HookFiles", "HookInput", "PayloadRefused", "Places"]
 
 
 class PayloadRefused(Exception):
@@ -57,11 +57,35 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     home: str = ""
 
 
+class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The two files through which a contract gives the payload and takes the answer.
+
+    Attributes:
+        payload: What is in the one; the other is empty.
+        payload_variable: The variable that tells where the payload is; the hook's own `env` may override it.
+        answer_variable: The same for the answer.
+    """
+
+    payload: bytes
+    payload_variable: str
+    answer_variable: str
+
+
 class HookInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook's process is given besides its command: stdin and the contract's own variables."""
+    """What a hook's process is given besides its command: stdin and the contract's own variables.
+
+    Attributes:
+        stdin: What it reads; None gives it the null device.
+        env: The contract's variables.
+        without: Variables, in upper case, that the contract takes out of the caller's environment however they are
+            written; `env` and the hook's own may set them again.
+        files: The files of the contract, None where it has none.
+    """
 
     stdin: bytes | None
     env: tuple[tuple[str, str], ...]
+    without: frozenset[str] = frozenset()
+    files: HookFiles | None = None
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +131,10 @@ class Dialect(Protocol):
 
     def working_directory(self, event: Event, hook: Hook, places: Places) -> str:
         """The absolute directory a hook of this dialect runs in; whether it exists is found out at the spawn."""
+        ...
+
+    def own_environment(self, event: Event, hook: Hook, places: Places) -> tuple[tuple[str, str], ...]:
+        """The hook's own variables as they are for this event."""
         ...
 
     def input(self, event: Event, hook: Hook, cwd: str, *, script_path: str | None) -> HookInput:

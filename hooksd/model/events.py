@@ -51,6 +51,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         payload: The event's own fields in the agent's vocabulary, complete and checked. Never changed in place.
         tool_name: For tool events the name as the model called it, else None.
         tool_arguments: For `tool.before` the arguments of the call as they are now, else None.
+        tool_kind: For tool events the kind of the tool where the agent tells one, else None.
         subagent: The id of the subagent the event is about or comes from, "" for the main agent.
         continued: The caller's own word that the agent goes on because of a Stop hook.
         timestamp: Seconds since the epoch at which hooksd got the event.
@@ -68,6 +69,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     payload: dict[str, Any]
     tool_name: str | None = None
     tool_arguments: Any = None
+    tool_kind: str | None = None
     subagent: str = ""
     continued: bool = False
     timestamp: float

@@ -12,10 +12,11 @@ from enum import StrEnum
 import msgspec
 
 from hooksd.model.events import EventName
-from hooksd.model.problems import ConfigProblem
+from hooksd.model.problems import ConfigProblem, ProblemKind
 
 
 __all__ = [
+    "ArgumentTest",
     "Argv",
     "Contract",
     "Guard",
@@ -26,10 +27,13 @@ __all__ = [
     "Mode",
     "NamePattern",
     "OnError",
+    "Pins",
     "Programmatic",
     "Scope",
     "Script",
     "ShellCommand",
+    "Withheld",
+    "ToolFilter",
 ]
 
 
@@ -104,6 +108,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
         refusal: Why this script can never run on this system (a batch file outside Windows); None normally. It is
             told only after the file was found, as the Bamboo reference does.
         arguments: Further arguments after the path.
+        prefers_uv: `hooksd.toml` `[runtimes] uv` may put `uv run` before `runtimes`. It is not asked for by default: it
+            may write into a workspace.
     """
 
     path: str
@@ -112,6 +118,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
     shebang_shell: bool = False
     refusal: str | None = None
     arguments: tuple[str, ...] = ()
+    prefers_uv: bool = False
 
 
 class Programmatic(msgspec.Struct, frozen=True, kw_only=True, tag="programmatic"):
@@ -134,7 +141,45 @@ class NamePattern(msgspec.Struct, frozen=True, kw_only=True, tag="name_pattern")
     pattern: str
 
 
-MatchRule = NamePattern
+class ArgumentTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What one top-level argument of a tool call must be like (Chrys dialect 1.7). It must be there and not null.
+
+    What is tested is the argument as text, the way Python's `str` writes it.
+
+    Attributes:
+        name: The argument.
+        equals: The text it must be.
+        contains: A text that must be in it.
+        regex: A pattern that must be found in it; Python's own syntax and meaning, unanchored, no flags.
+    """
+
+    name: str
+    equals: str | None = None
+    contains: str | None = None
+    regex: str | None = None
+
+
+class ToolFilter(msgspec.Struct, frozen=True, kw_only=True, tag="tool_filter"):
+    """Exact, case-sensitive conditions of which every one must hold (Chrys dialect 1.7).
+
+    A condition on the tool never holds for an event without one.
+
+    Attributes:
+        profile: The agent's profile.
+        profiles: Profiles of which it must be one; empty for no condition.
+        tool_kind: The kind of the tool.
+        tool_name: The name of the tool.
+        args: Conditions on its arguments.
+    """
+
+    profile: str | None = None
+    profiles: tuple[str, ...] = ()
+    tool_kind: str | None = None
+    tool_name: str | None = None
+    args: tuple[ArgumentTest, ...] = ()
+
+
+MatchRule = NamePattern | ToolFilter
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -163,6 +208,36 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     on_missing: GuardAction = GuardAction.WARN
 
 
+class Pins(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a project that its hooks name, as they were when the project was granted trust (design rule 9).
+
+    Attributes:
+        root: The project's real directory.
+        files: Path relative to it and SHA-256 of the content, by path.
+        blocks: Whether a file that differs blocks a gate (`[projects] on_changed`).
+    """
+
+    root: str
+    files: tuple[tuple[str, str], ...]
+    blocks: bool
+
+
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a hook that is known is not run: its project is not trusted, or is no longer what was trusted.
+
+    Attributes:
+        kind: `untrusted` or `changed`.
+        message: Of the problem that every dispatch tells.
+        hint: What to do about it.
+        blocks: Whether it blocks the gates it is for; a guard makes it block in any case.
+    """
+
+    kind: ProblemKind
+    message: str
+    hint: str
+    blocks: bool
+
+
 class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """One configured reaction to one event.
 
@@ -177,6 +252,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         handler: What it runs.
         match: A rule on the event beyond its name; None matches all.
         mode: Whether a dispatch waits for it.
+        durable: Its run survives a crash (Chrys `delivery: durable`); only background modes can be.
         timeout_s: Its own deadline, from holding a slot to the decision; None for none (detached hooks).
         on_error: What its failure means by its own configuration; Bamboo hooks always warn.
         env: Variables of its own, on top of the contract's.
@@ -185,7 +261,10 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         file: The document, "" for a programmatic hook.
         line: 1-based line of the handler in `file`, where known.
         inactive: Why it never runs (a disabled group), None when it does; told by `hook/explain`.
+        id: Its own name in its document, where its dialect has one.
         load_problem: Why it could not be loaded. Such a hook runs only as a failure, and only where it is guarded.
+        pins: What the files that it names must be like for it to be run; None where nothing is asked.
+        withheld: Why it must not be run; None where it may.
     """
 
     name: str
@@ -198,6 +277,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     handler: Handler | None
     match: MatchRule | None = None
     mode: Mode = Mode.BLOCKING
+    durable: bool = False
     timeout_s: float | None
     on_error: OnError = OnError.WARN
     env: tuple[tuple[str, str], ...] = ()
@@ -206,4 +286,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     line: int | None = None
     inactive: str | None = None
+    id: str = ""
     load_problem: ConfigProblem | None = None
+    pins: Pins | None = None
+    withheld: Withheld | None = None

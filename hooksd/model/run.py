@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hooksd.model.problems import ProblemKind
+from hooksd.model.problems import HookProblem, ProblemKind
 
 
 __all__ = ["LaunchFailure", "ProcessResult", "Spawn"]
@@ -73,6 +73,8 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
         left_running: How many descendants were alive after a normal exit.
         duration_s: From just before the spawn to the decision.
         search_path: The PATH it ran with, if the exit code says that a command was not found (127); else None.
+        answer: What is in its result file; empty where its contract has none, and after a run that failed.
+        answer_fault: Why its result file was not read, None if it was.
     """
 
     launch_failure: LaunchFailure | None = None
@@ -91,3 +93,5 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     left_running: int = 0
     duration_s: float = 0.0
     search_path: str | None = None
+    answer: bytes = b""
+    answer_fault: HookProblem | None = None

@@ -10,7 +10,7 @@ from hooksd.model.hooks import Hook, Scope
 from hooksd.model.problems import ConfigProblem
 
 
-__all__ = ["Document", "Origin", "SourceReport", "SourceState"]
+__all__ = ["Document", "DocumentSettings", "Origin", "SourceReport", "SourceState"]
 
 
 class SourceState(StrEnum):
@@ -45,6 +45,22 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute path of the document; relative scripts of some dialects are resolved against its directory."""
 
 
+class DocumentSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document says besides its hooks (Chrys `settings`). None: not written, so that another layer may say it.
+
+    Attributes:
+        shutdown_grace_s: Longest wait of a session drain.
+        max_parallel_hooks: How many hooks of the document may run in the background of one execution.
+        outbox_retry_age_s: How old the last start of a durable job must be before it is due again.
+        outbox_max_retries: Most starts of a durable job, the first included.
+    """
+
+    shutdown_grace_s: float | None = None
+    max_parallel_hooks: int | None = None
+    outbox_retry_age_s: float | None = None
+    outbox_max_retries: int | None = None
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """What a dialect's reader made of a text.
 
@@ -54,9 +70,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         usable: False when the text as a whole cannot be used (it does not parse, or its typing is wrong where the
             dialect rejects the whole section): the last good version then stays in force.
         revision: The document's own revision number where it has one, else 0.
+        settings: What it says besides its hooks.
     """
 
     hooks: tuple[Hook, ...]
     problems: tuple[ConfigProblem, ...]
     usable: bool = True
     revision: int = 0
+    settings: DocumentSettings = DocumentSettings()

@@ -14,7 +14,7 @@ from functools import partial
 
 import msgspec
 
-from hooksd.config.plan import PlannedHook
+from hooksd.config.plan import PlannedHook, plan_hook
 from hooksd.config.snapshot import Snapshot
 from hooksd.dialects.base import Caller, Dialect, PayloadRefused, Places
 from hooksd.model.errors import ProtocolError
@@ -405,7 +405,7 @@ class Pipeline:
         selected = {planned.hook.name: planned for planned in plan.select(event)}
         for hook, _ in plan.explain(event):
             if hook.name == params.hook:
-                return [selected.get(hook.name) or PlannedHook(hook=hook)]
+                return [selected.get(hook.name) or plan_hook(hook)]
         names = ", ".join(hook.name for hook, _ in plan.explain(event)) or "none"
         raise protocol_error(
             ErrorCode.INVALID_PARAMS,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hooksd.config.matching import NameIndex
-from hooksd.config.plan import PlannedHook
+from hooksd.config.plan import PlannedHook, plan_hook
 from hooksd.dialects.base import Caller, Dialect, PayloadRefused
 from hooksd.model.errors import ProtocolError
 from hooksd.model.events import Event
@@ -63,9 +63,10 @@ def described_hook(params: HookTestParams, dialects: Mapping[str, Dialect]) -> P
     """
     given: dict[str, Any] = {"event": params.event, **params.handler()}
     try:
-        return PlannedHook(hook=_dialect(params, dialects).dry_run(given).hook)
+        hook = _dialect(params, dialects).dry_run(given).hook
     except PayloadRefused as refused:
         raise _refused("this handler could never run", "handler", refused) from None
+    return plan_hook(hook)
 
 
 def matches(planned: PlannedHook, event: Event) -> bool:
