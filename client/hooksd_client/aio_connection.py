@@ -38,7 +38,7 @@ T = TypeVar("T")
 READ_BYTES = 256 * 1024
 """Of one read; see `connection.py`."""
 
-logger = logging.getLogger("hooksd_client")
+_logger = logging.getLogger("hooksd_client")
 
 
 class AsyncConnection:
@@ -213,7 +213,7 @@ class AsyncConnection:
             if inspect.isawaitable(answer):
                 answer = await answer
         except Exception as error:  # noqa: BLE001  # whatever it raises is a failed hook, which the daemon is told
-            logger.warning("the programmatic hook %r raised %s", invoked.offer.name, type(error).__name__)
+            _logger.warning("the programmatic hook %r raised %s", invoked.offer.name, type(error).__name__)
             self._reply(failure_line(invoked.request_id, error))
         else:
             self._reply(answer_line(invoked.request_id, answer))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncEventStream", "AsyncExecution", "AsyncRegistration"]
 
-logger = logging.getLogger("hooksd_client")
+_logger = logging.getLogger("hooksd_client")
 
 
 class AsyncExecution:
@@ -57,7 +57,7 @@ class AsyncExecution:
         except ClientError as problem:
             if error is None:
                 raise
-            logger.warning("the execution %s could not be closed: %s", self.execution_id, problem)
+            _logger.warning("the execution %s could not be closed: %s", self.execution_id, problem)
 
     async def open(self, *, timeout: Optional[float] = None) -> results.OpenedExecution:
         """See `AsyncClient.open_execution`."""

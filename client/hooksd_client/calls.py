@@ -84,6 +84,8 @@ class Call(Generic[T]):
 
 
 class _ExecutionNeeds(TypedDict):
+    """What an execution cannot do without."""
+
     agent: str
     session_id: str
 

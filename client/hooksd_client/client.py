@@ -71,7 +71,7 @@ class Client:
         timeout: float = DEFAULT_TIMEOUT_S,
         state_dir: Optional[str] = None,
     ) -> None:
-        self.socket_path = paths.socket_path(os.environ, socket_path)
+        self.socket_path: str = paths.socket_path(os.environ, socket_path)
         self._greeting = calls.initialize(name, version)
         self._timeout = timeout
         self._guards_file = paths.guards_file(os.environ, state=state_dir)

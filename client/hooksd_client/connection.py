@@ -43,7 +43,7 @@ READ_BYTES = 256 * 1024
 CANCEL_TIMEOUT_S = 1.0
 """For the line that cancels a call which was given up: it must not make a caller wait for a daemon that hangs."""
 
-logger = logging.getLogger("hooksd_client")
+_logger = logging.getLogger("hooksd_client")
 
 MAX_POLL_S = 86_400.0
 """Of one wait for the socket; the system call takes no more than some weeks."""
@@ -281,6 +281,6 @@ def _run_callback(invoked: Invoked) -> bytes:
     try:
         answer = invoked.offer.callback(invoked.call)
     except Exception as error:  # noqa: BLE001  # whatever it raises is a failed hook, which the daemon is told
-        logger.warning("the programmatic hook %r raised %s", invoked.offer.name, type(error).__name__)
+        _logger.warning("the programmatic hook %r raised %s", invoked.offer.name, type(error).__name__)
         return failure_line(invoked.request_id, error)
     return answer_line(invoked.request_id, answer)

@@ -14,7 +14,7 @@ One root, split by what the caller can do about it:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, Mapping, Optional, Type
+from typing import Any, Dict, Mapping, Optional, Type
 
 
 __all__ = [
@@ -136,8 +136,6 @@ class RequestFailed(ClientError):
         data: All of the error's `data`: `kind`, `detail`, `problems`.
     """
 
-    CODE: ClassVar[Optional[int]] = None
-
     def __init__(self, code: int, message: str, data: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(code, message, data)
         self.code = code
@@ -153,101 +151,84 @@ class RequestFailed(ClientError):
 class ParseError(RequestFailed):
     """-32700: the line was no JSON."""
 
-    CODE = -32700
-
 
 class InvalidRequest(RequestFailed):
     """-32600: the line was JSON, but no request."""
-
-    CODE = -32600
 
 
 class MethodNotFound(RequestFailed):
     """-32601: this daemon has no such method."""
 
-    CODE = -32601
-
 
 class InvalidParams(RequestFailed):
     """-32602: a field is missing, unknown, of the wrong type or not possible here."""
-
-    CODE = -32602
 
 
 class InternalError(RequestFailed):
     """-32603: a fault of hooksd itself; the log has the incident of `detail`."""
 
-    CODE = -32603
-
 
 class MessageTooLarge(RequestFailed):
     """-32001: the request is longer than `limits.max_message_bytes`."""
-
-    CODE = -32001
 
 
 class Draining(RequestFailed):
     """-32002: the daemon shuts down and takes nothing new; for a gate: it was cut off and nothing was decided."""
 
-    CODE = -32002
-
 
 class Busy(RequestFailed):
     """-32003: a limit on what is open or under way is reached."""
-
-    CODE = -32003
 
 
 class ExecutionConflict(RequestFailed):
     """-32010: the execution id is open with another agent, session or workspace."""
 
-    CODE = -32010
-
 
 class UnknownExecution(RequestFailed):
     """-32011: never opened, closed, or dropped as idle; for a gate: cut off by a close, and nothing was decided."""
-
-    CODE = -32011
 
 
 class StaleRevision(RequestFailed):
     """-32012: what was to be replaced is no longer what the caller saw."""
 
-    CODE = -32012
-
 
 class ConfigurationInvalid(RequestFailed):
     """-32013: the configuration allows no answer; `data["problems"]` tells why."""
-
-    CODE = -32013
 
 
 class Untrusted(RequestFailed):
     """-32014: the project has not been trusted."""
 
-    CODE = -32014
-
 
 class UnknownEvent(RequestFailed):
     """-32015: an event or a dialect that the daemon does not know."""
-
-    CODE = -32015
 
 
 class NotPermitted(RequestFailed):
     """-32016: not for this user."""
 
-    CODE = -32016
-
 
 class RequestCancelled(RequestFailed):
     """-32800: the request was cancelled, and nothing was decided."""
 
-    CODE = -32800
-
 
 _BY_CODE: Dict[int, Type[RequestFailed]] = {
-    kind.CODE: kind for kind in RequestFailed.__subclasses__() if kind.CODE is not None
+    -32700: ParseError,
+    -32600: InvalidRequest,
+    -32601: MethodNotFound,
+    -32602: InvalidParams,
+    -32603: InternalError,
+    -32001: MessageTooLarge,
+    -32002: Draining,
+    -32003: Busy,
+    -32010: ExecutionConflict,
+    -32011: UnknownExecution,
+    -32012: StaleRevision,
+    -32013: ConfigurationInvalid,
+    -32014: Untrusted,
+    -32015: UnknownEvent,
+    -32016: NotPermitted,
+    -32800: RequestCancelled,
 }
 
 

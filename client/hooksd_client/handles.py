@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EventStream", "Execution", "Registration"]
 
-logger = logging.getLogger("hooksd_client")
+_logger = logging.getLogger("hooksd_client")
 
 
 class Execution:
@@ -57,7 +57,7 @@ class Execution:
         except ClientError as problem:
             if error is None:
                 raise
-            logger.warning("the execution %s could not be closed: %s", self.execution_id, problem)
+            _logger.warning("the execution %s could not be closed: %s", self.execution_id, problem)
 
     def open(self, *, timeout: Optional[float] = None) -> results.OpenedExecution:
         """See `Client.open_execution`."""

@@ -21,7 +21,7 @@ __all__ = ["Link"]
 
 T = TypeVar("T")
 
-logger = logging.getLogger("hooksd_client")
+_logger = logging.getLogger("hooksd_client")
 
 
 class Link:

@@ -20,7 +20,7 @@ __all__ = ["MAX_QUEUED_RECORDS", "Feed", "HookCall", "HookCallback", "HookReply"
 MAX_QUEUED_RECORDS = 10_000
 """Records that wait in the client for a reader; the oldest go first, and the reader is told how many."""
 
-logger = logging.getLogger("hooksd_client")
+_logger = logging.getLogger("hooksd_client")
 
 _REPLY_FIELDS = ("decision", "reason", "additional_context", "arguments")
 
@@ -84,7 +84,7 @@ class Standing:
     def refuse(self, refused: RequestFailed) -> None:
         """Take it that the daemon does not renew it; the call that needed the connection has nothing to do with it."""
         self.refused = refused
-        logger.warning("hooksd refuses %s on a new connection: %s", self.METHOD, refused)
+        _logger.warning("hooksd refuses %s on a new connection: %s", self.METHOD, refused)
 
 
 class Offer(Standing):
@@ -95,15 +95,15 @@ class Offer(Standing):
         callback: What is called.
     """
 
-    METHOD = "hook/register"
-    WITHDRAW = "hook/unregister"
-    KEY = "registration_id"
+    METHOD: ClassVar[str] = "hook/register"
+    WITHDRAW: ClassVar[str] = "hook/unregister"
+    KEY: ClassVar[str] = "registration_id"
 
     def __init__(self, params: Mapping[str, Any], callback: HookCallback) -> None:
         super().__init__()
         self._params = params
-        self.name = str(params["name"])
-        self.callback = callback
+        self.name: str = str(params["name"])
+        self.callback: HookCallback = callback
 
     def params(self) -> Dict[str, Any]:
         """As it was registered."""
@@ -117,9 +117,9 @@ class Feed(Standing):
         last_seq: The number of the newest record that is known; None before the first connection.
     """
 
-    METHOD = "events/subscribe"
-    WITHDRAW = "events/unsubscribe"
-    KEY = "subscription_id"
+    METHOD: ClassVar[str] = "events/subscribe"
+    WITHDRAW: ClassVar[str] = "events/unsubscribe"
+    KEY: ClassVar[str] = "subscription_id"
 
     def __init__(self, params: Mapping[str, Any], limit: int = MAX_QUEUED_RECORDS) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ class LineTooLong:
     __slots__ = ("limit",)
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self.limit: int = limit
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LineTooLong) and other.limit == self.limit
