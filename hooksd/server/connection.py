@@ -32,6 +32,9 @@ __all__ = ["MAX_UNANSWERED", "STALL_S", "Connection", "House"]
 MAX_UNANSWERED: Final = 4_096
 """Requests of one connection without an answer, past which it is not read. More than hooks can run and queue."""
 
+MAX_TURN_MESSAGES: Final = 1_024
+"""Messages of one client that are handled before others have their turn: some milliseconds."""
+
 WRITE_HIGH_BYTES: Final = 1_048_576
 """Unread answers past which events wait in their own queue, where the oldest can be dropped."""
 WRITE_LOW_BYTES: Final = 262_144
@@ -116,6 +119,8 @@ class Connection:
         """Answers that are collected, to be written together."""
         self._out_bytes = 0
         self._collecting = False
+        self._pump_is_due = False
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._let_in = False
         self._depth: int | None = None
@@ -214,7 +219,7 @@ class Connection:
         """The client owes us this many answers more, or less."""
         self.owed += difference
         if difference > 0 and self._backlog:
-            asyncio.get_running_loop().call_soon(self._pump)
+            self._pump_soon()
 
     def cancel(self, request_id: str | int) -> None:
         """Cancel a request of this connection."""
@@ -233,23 +238,17 @@ class Connection:
 
     def _handle(self, lines: list[bytes | LineTooLong]) -> None:
         """Handle the lines of one read and write the answers that are there."""
-        self._collecting = True
-        for line in lines:
-            if self._backlog or self._is_held_up():
-                self._backlog.append((line, None))
-            else:
-                self._receive_line(line)
-        self._collecting = False
-        if self._out:
-            self._flush()
-        if self._backlog:
-            self._pump()
+        self._backlog.extend([(line, None) for line in lines])
+        self._pump()
 
     def _pump(self) -> None:
-        """Handle what was left, as far as that is possible now."""
+        """Handle what is there, as far as that is possible now, and write the answers together."""
         self._collecting = True
-        while self._backlog and not self._is_held_up():
-            item, batch = self._backlog.popleft()
+        backlog = self._backlog
+        for _ in range(MAX_TURN_MESSAGES):
+            if not backlog or self._is_held_up():
+                break
+            item, batch = backlog.popleft()
             if type(item) is bytes or type(item) is LineTooLong:
                 self._receive_line(item)
             else:
@@ -257,9 +256,21 @@ class Connection:
         self._collecting = False
         if self._out:
             self._flush()
+        if backlog and not self._is_held_up():
+            self._pump_soon()
         self._fit_reading()
         if self.half_closed:
             self._close_if_done()
+
+    def _pump_soon(self) -> None:
+        """Go on in the next turn of the loop."""
+        if not self._pump_is_due:
+            self._pump_is_due = True
+            self._loop.call_soon(self._pump_now)
+
+    def _pump_now(self) -> None:
+        self._pump_is_due = False
+        self._pump()
 
     def _is_held_up(self) -> bool:
         """Whether nothing more may be started for this client now."""
@@ -277,7 +288,9 @@ class Connection:
             if answer is not None:
                 self.send(answer)
         elif type(message) is Batch:
-            answers = BatchAnswers(len(message.members), self.send)
+            answers = BatchAnswers(
+                len(message.members), self.send, self._max_write_buffer_bytes, self._batch_is_too_big
+            )
             self._backlog.extendleft((member, answers) for member in reversed(message.members))
         else:
             self._receive(cast("Single", message), None)
@@ -300,6 +313,9 @@ class Connection:
                 answer = None
         if answer is not None:
             self.send(answer)
+
+    def _batch_is_too_big(self) -> None:
+        self._drop("max_write_buffer_bytes", self._max_write_buffer_bytes)
 
     def _take_response(self, response: Response) -> None:
         if self.on_response is not None:
@@ -389,7 +405,7 @@ class Connection:
         return self._since_pause_bytes - self._transport.get_write_buffer_size()
 
     def _drop(self, why: str, limit: float) -> None:
-        """The client does not read its answers."""
+        """It does not read its answers, or asks for more at once than can be held."""
         self._tell(Level.WARNING, "daemon.connection_dropped", why=why, limit=limit)
         self._transport.abort()
         self._client_is_gone()

@@ -226,7 +226,15 @@ class Methods:
     def _dispatch_to(
         self, connection: Connection, params: HookDispatchParams, execution: Execution
     ) -> Outcome | Step:
-        event = self._event(execution, params)
+        # Not by `_event`: this is the way that is gone all the time.
+        event = self._prepare(
+            execution,
+            params.event,
+            params.payload,
+            background=params.background,
+            model=params.model,
+            profile=params.profile,
+        )
         outcome = self._pipeline.dispatch_now(execution, event)
         if outcome is not None:
             return outcome

@@ -30,20 +30,38 @@ _UNSET: Final = msgspec.UNSET  # a local name: it is compared for every request
 
 
 class BatchAnswers:
-    """The answers of one batch; they leave together when the last one is there."""
+    """The answers of one batch; they leave together when the last one is there.
 
-    __slots__ = ("_answers", "_missing", "_send")
+    Args:
+        size: How many members the batch has.
+        send: Takes the answer.
+        limit_bytes: How much may be held.
+        too_big: Called once when that is not enough; there will be no answer then.
+    """
 
-    def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
+    __slots__ = ("_answers", "_left_bytes", "_missing", "_send", "_too_big")
+
+    def __init__(
+        self, size: int, send: Callable[[bytes], None], limit_bytes: int, too_big: Callable[[], None]
+    ) -> None:
         self._missing = size
         self._answers: list[bytes] = []
         self._send = send
+        self._left_bytes = limit_bytes
+        self._too_big = too_big
 
     def add(self, answer: bytes | None) -> None:
         """One member is done; None where it has no answer."""
+        self._missing -= 1
+        if self._left_bytes < 0:
+            return
         if answer is not None:
             self._answers.append(answer)
-        self._missing -= 1
+            self._left_bytes -= len(answer)
+            if self._left_bytes < 0:
+                self._answers.clear()
+                self._too_big()
+                return
         if not self._missing and self._answers:
             self._send(jsonrpc.encode_batch(self._answers))
 

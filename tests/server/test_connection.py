@@ -721,6 +721,43 @@ async def test_a_client_that_owes_us_an_answer_is_read_on(start_server, until, m
         await client.line()
 
 
+async def test_a_batch_whose_answers_are_more_than_can_be_held(start_server, until):
+    server = await start_server(limits=Limits(max_write_buffer_bytes=2_000_000))
+    client = await server.connect()
+    members = [encoded("big", {"value": 300_000}, id=number) for number in range(10)]
+    await client.send(b"[" + b",".join(members) + b"]\n")
+
+    await until(lambda: server.recorded("daemon.connection_dropped"))
+    assert len(server.recorded("daemon.connection_dropped")) == 1
+    assert await client.line() == b""
+
+
+async def test_a_flood_of_one_client_leaves_turns_to_the_others(start_server, until, monkeypatch):
+    monkeypatch.setattr(connection_module, "MAX_TURN_MESSAGES", 3)
+    server = await start_server()
+    flood, other = await server.connect(), await server.connect()
+    names = [str(number) for number in range(100)]
+    await other.ask("echo", {"name": "warm"})
+    await flood.send(b"".join(encoded("echo", {"name": name}, id=name) + b"\n" for name in names))
+    await other.ask("echo", {"name": "other"})
+    for name in names:
+        assert (await flood.answer())["id"] == name
+
+    assert [name for name in server.served.started if name.isdigit()] == names
+    assert server.served.started.index("other") < 102
+
+
+async def test_lines_after_the_turn_of_a_half_closed_client_are_handled(start_server, until, monkeypatch):
+    monkeypatch.setattr(connection_module, "MAX_TURN_MESSAGES", 1)
+    server = await start_server()
+    client = await server.connect()
+    await client.send(b"\n".join(encoded("echo", id=number) for number in range(5)))
+    client.half_close()
+
+    assert [(await client.answer())["id"] for _ in range(5)] == list(range(5))
+    assert await client.line() == b""
+
+
 async def test_an_answer_nobody_asked_for_is_recorded(start_server, until):
     server = await start_server()
     client = await server.connect()
