@@ -19,7 +19,7 @@ from hooksd_client.calls import (
 )
 from hooksd_client.client import DEFAULT_TIMEOUT_S
 from hooksd_client.deadline import Deadline
-from hooksd_client.errors import NoAnswer
+from hooksd_client.errors import ClientError
 from hooksd_client.guards import is_guarded
 from hooksd_client.standing import Feed, HookCallback, Offer
 
@@ -150,7 +150,7 @@ class AsyncClient:
         request_id: Optional[str] = None,
         **options: Unpack[EventOptions],
     ) -> results.Outcome:
-        """See `Client.dispatch`, above all for what a `NoAnswer` with `guarded` asks of the caller."""
+        """See `Client.dispatch`, above all for what an error with `guarded` asks of the caller."""
         params = calls.event_params(execution_id, event, payload, options)
         return await self.run(calls.dispatch(params, execution), timeout, request_id)
 
@@ -291,7 +291,7 @@ class AsyncClient:
         limit = float("inf") if timeout is None and call.patient else timeout
         try:
             return await self._link.run(call, self._deadline(limit, call.method), request_id)
-        except NoAnswer as problem:
+        except ClientError as problem:
             if call.gate is not None:
                 problem.guarded = is_guarded(self._guards_file, call.gate.agent, call.gate.event)
             raise

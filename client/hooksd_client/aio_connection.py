@@ -35,7 +35,7 @@ __all__ = ["AsyncConnection"]
 
 T = TypeVar("T")
 
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024
 """Of one read; see `connection.py`."""
 
 _logger = logging.getLogger("hooksd_client")

@@ -16,7 +16,7 @@ from hooksd_client.calls import (
     execution_params,
 )
 from hooksd_client.deadline import Deadline
-from hooksd_client.errors import NoAnswer
+from hooksd_client.errors import ClientError
 from hooksd_client.guards import is_guarded
 from hooksd_client.handles import EventStream, Execution, Registration
 from hooksd_client.link import Link
@@ -177,9 +177,9 @@ class Client:
             **options: See `EventOptions`.
 
         Raises:
-            NoAnswer: Nothing was decided. If its `guarded` is true, the event must be taken as blocked.
-            RequestFailed: The daemon refuses; `Draining`, `UnknownExecution` and `RequestCancelled` also tell that a
-                gate was cut off, which is no decision either.
+            ClientError: Nothing was decided. If its `guarded` is true, the event must be taken as blocked. `NoAnswer`:
+                nobody is there, or not in time. `RequestFailed`: the daemon refuses, or (`Draining`,
+                `UnknownExecution`, `RequestCancelled`) has cut the gate off.
         """
         params = calls.event_params(execution_id, event, payload, options)
         return self.run(calls.dispatch(params, execution), timeout, request_id)
@@ -357,7 +357,7 @@ class Client:
         limit = float("inf") if timeout is None and call.patient else timeout
         try:
             return self._link.run(call, self._deadline(limit, call.method), request_id)
-        except NoAnswer as problem:
+        except ClientError as problem:
             if call.gate is not None:
                 problem.guarded = is_guarded(self._guards_file, call.gate.agent, call.gate.event)
             raise

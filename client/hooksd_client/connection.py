@@ -37,8 +37,8 @@ __all__ = ["Connection"]
 
 T = TypeVar("T")
 
-READ_BYTES = 256 * 1024
-"""Of one read. Answers are a few KiB; a big one should not take hundreds of reads."""
+READ_BYTES = 64 * 1024
+"""Of one read, for which as much memory is taken every time: below what `malloc` asks the kernel for by itself."""
 
 CANCEL_TIMEOUT_S = 1.0
 """For the line that cancels a call which was given up: it must not make a caller wait for a daemon that hangs."""
@@ -71,6 +71,8 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
         self._sending = threading.Lock()
         # Guards all below, and is what waiting threads wait on. Never taken by a thread that holds `_sending`.
         self._changed = threading.Condition(threading.Lock())
@@ -201,11 +203,8 @@ class Connection:
     def _receive(self, deadline: Deadline) -> Optional[bytes]:
         """What comes next; b"" at the end, None when nothing came in time."""
         left = deadline.left()
-        if left is not None:
-            poll = select.poll()
-            poll.register(self._socket, select.POLLIN)
-            if not poll.poll(min(left, MAX_POLL_S) * 1000):
-                return None
+        if left is not None and not self._readable.poll(min(left, MAX_POLL_S) * 1000):
+            return None
         return self._socket.recv(READ_BYTES)
 
     def _carry_out(self, happenings: List[Happening]) -> None:

@@ -2,8 +2,8 @@
 
 One root, split by what the caller can do about it:
 
-- `ClientError`
-  - `NoAnswer`: nobody decided; `guarded` says whether the event must then be taken as blocked
+- `ClientError`: of a `dispatch`, `guarded` says whether the event must then be taken as blocked
+  - `NoAnswer`: nobody answered
     - `DaemonNotReachable`: there is no connection, and nothing was run
     - `ConnectionLost`: the connection broke while the request was under way
     - `RequestTimeout`: the caller's own time limit passed
@@ -47,19 +47,19 @@ __all__ = [
 
 
 class ClientError(Exception):
-    """Root of every error that this package raises on purpose."""
-
-
-class NoAnswer(ClientError):
-    """The request got no answer, so nothing is known about what it decided.
+    """Root of every error that this package raises on purpose.
 
     Attributes:
-        guarded: Only ever true for `dispatch`: a guard of this user wants the event answered closed when nobody
-            decides it (design rule 2). The caller must then treat the event as blocked, whatever it does otherwise
-            when hooksd is not there.
+        guarded: Only ever true for a `dispatch`, none of whose errors is a decision: a guard of this user wants the
+            event answered closed when nobody decides it (design rule 2). The caller must then treat the event as
+            blocked, whatever it does otherwise when hooksd is not there.
     """
 
     guarded: bool = False
+
+
+class NoAnswer(ClientError):
+    """The request got no answer, so nothing is known about what became of it."""
 
 
 class DaemonNotReachable(NoAnswer, ConnectionError):

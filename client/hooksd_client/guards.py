@@ -1,6 +1,6 @@
 """The events that are answered closed while nobody decides them (`guards.json`, design rule 2).
 
-The daemon writes the file whenever its guards change. A client reads it only when a dispatch got no answer.
+The daemon writes the file whenever its guards change. A client reads it only when a dispatch came to no decision.
 """
 
 from __future__ import annotations

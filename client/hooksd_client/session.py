@@ -8,7 +8,7 @@ connections is in `standing.py`. It is not thread-safe: a shell with threads gua
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, Union
+from typing import Any, Dict, Generic, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, Union
 
 from hooksd_client.calls import Call, nothing
 from hooksd_client.errors import (
@@ -173,7 +173,9 @@ class Session(Generic[W]):
         for line in self._splitter.receive_data(data):
             if isinstance(line, LineTooLong):
                 raise ProtocolViolation(f"an answer is longer than {line.limit} bytes")
-            happenings += self._receive_line(line)
+            happening = self._receive_line(line)
+            if happening is not None:
+                happenings.append(happening)
         return happenings
 
     def fail(self, error: ClientError) -> List[Answered]:
@@ -184,39 +186,38 @@ class Session(Generic[W]):
     def _has_opened(self, params: Mapping[str, Any]) -> bool:
         return self._opened.get(params["execution_id"]) == params
 
-    def _receive_line(self, line: bytes) -> Iterator[Happening]:
+    def _receive_line(self, line: bytes) -> Optional[Happening]:
         try:
-            message = json.loads(line)
+            # Decoded here: `loads` would first guess which encoding the bytes are in.
+            message = json.loads(line.decode())
         except (ValueError, RecursionError) as error:
             raise ProtocolViolation(f"the daemon sent a line that is no JSON: {error}") from error
         if not isinstance(message, dict):
             raise ProtocolViolation("the daemon sent a line that is no JSON-RPC message")
         if "method" in message:
-            yield from self._receive_request(message)
-        elif message.get("id") is None:
-            yield self._unaddressed(message)
-        else:
-            yield from self._receive_answer(message)
+            return self._receive_request(message)
+        if message.get("id") is None:
+            return self._unaddressed(message)
+        return self._receive_answer(message)
 
-    def _receive_answer(self, message: Mapping[str, Any]) -> Iterator[Happening]:
+    def _receive_answer(self, message: Mapping[str, Any]) -> Optional[Happening]:
         request_id = message["id"]
         entry = self._pending.pop(request_id, None) if isinstance(request_id, (int, str)) else None
         if entry is None:
             # Of a call that was abandoned: its answer and the cancellation crossed.
-            return
+            return None
         try:
             error = message.get("error")
             if error is not None:
                 raise request_failed(error)
             value = entry.call.read(message.get("result"))
         except ClientError as problem:
-            yield Answered(entry.waiter, None, problem)
-            return
+            return Answered(entry.waiter, None, problem)
         if entry.call.opens is not None:
             self._opened[entry.call.opens["execution_id"]] = entry.call.opens
         if entry.call.closes is not None:
             self._opened.pop(entry.call.closes, None)
-        yield Answered(entry.waiter, value, None)
+        return Answered(entry.waiter, value, None)
 
     def _unaddressed(self, message: Mapping[str, Any]) -> Answered:
         """An error that names no request. Only one can be ours: a line that was too long for the daemon to read.
@@ -230,17 +231,17 @@ class Session(Generic[W]):
         longest = max(self._pending, key=lambda request_id: self._pending[request_id].size)
         return Answered(self._pending.pop(longest).waiter, None, problem)
 
-    def _receive_request(self, message: Mapping[str, Any]) -> Iterator[Happening]:
+    def _receive_request(self, message: Mapping[str, Any]) -> Optional[Happening]:
         method, params = message["method"], message.get("params")
         if not isinstance(params, dict):
             params = {}
         if method == "events/event":
             feed = self._standing.get(str(params.get("subscription_id")))
-            if isinstance(feed, Feed):  # else unsubscribed, and this one was still on its way
-                feed.put(params)
-                yield Fed(feed)
-        elif "id" in message:
-            yield self._receive_call(message["id"], method, params)
+            if not isinstance(feed, Feed):
+                return None  # unsubscribed, and this one was still on its way
+            feed.put(params)
+            return Fed(feed)
+        return self._receive_call(message["id"], method, params) if "id" in message else None
 
     def _receive_call(self, request_id: Any, method: Any, params: Mapping[str, Any]) -> Happening:
         if method != "hook/invoke":

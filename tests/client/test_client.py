@@ -575,6 +575,15 @@ class TestGuards:
         assert died.value.guarded
 
     @pytest.mark.usefixtures("guarded")
+    def test_a_daemon_that_refuses(self, client: Any, daemon: Any) -> None:
+        daemon.fail("hook/dispatch", -32003, "too much to do")
+
+        with pytest.raises(RequestFailed, match="too much to do") as caught:
+            client.dispatch("run-1", "PreToolUse")
+
+        assert caught.value.guarded
+
+    @pytest.mark.usefixtures("guarded")
     def test_other_calls_are_no_events(self, client: Any, daemon: Any) -> None:
         daemon.stop()
 
