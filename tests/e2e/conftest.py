@@ -58,6 +58,10 @@ class Client:
         self._socket.sendall(json.dumps(message).encode() + b"\n")
         return self._last_id
 
+    def reply(self, number: int | str, result: Any) -> None:
+        """Answer a request of the daemon."""
+        self._socket.sendall(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n")
+
     def receive(self) -> dict[str, Any]:
         """The next message; an empty one at the end of the connection."""
         line = self._file.readline()
