@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import Any, Callable, List, Optional, TypeVar
 
@@ -19,6 +20,8 @@ from hooksd_client.standing import Feed, Standing
 __all__ = ["AsyncLink"]
 
 T = TypeVar("T")
+
+_logger = logging.getLogger("hooksd_client")
 
 
 class AsyncLink:
@@ -75,7 +78,7 @@ class AsyncLink:
 
     async def serve(self) -> None:
         """Keep a connection up until the link is closed."""
-        pause = RECONNECT_MIN_S
+        pause, said = RECONNECT_MIN_S, ""
         while True:
             try:
                 connection = await self._connected(Deadline(self._timeout_s, "a connection"))
@@ -84,8 +87,11 @@ class AsyncLink:
                     await connection.news(Deadline(float("inf"), "the end of the connection"))
             except ClientClosed:
                 return
-            except ClientError:
-                # Every try to connect says the same as long as there is no daemon: not worth a word each.
+            except ClientError as error:
+                # Every try says the same as long as there is no daemon: worth one word, not one each.
+                if str(error) != said:
+                    said = str(error)
+                    _logger.warning("connecting again: %s", said)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, RECONNECT_MAX_S)
 

@@ -80,7 +80,7 @@ class Link:
 
     def serve(self) -> None:
         """Keep a connection up, and read it, until the link is closed."""
-        pause = RECONNECT_MIN_S
+        pause, said = RECONNECT_MIN_S, ""
         while not self._closed.is_set():
             try:
                 connection = self._connected(Deadline(self._timeout_s, "a connection"))
@@ -88,8 +88,11 @@ class Link:
                 connection.wait(lambda: False, Deadline(float("inf"), "the end of the connection"))
             except ClientClosed:
                 return
-            except ClientError:
-                # Every try to connect says the same as long as there is no daemon: not worth a word each.
+            except ClientError as error:
+                # Every try says the same as long as there is no daemon: worth one word, not one each.
+                if str(error) != said:
+                    said = str(error)
+                    _logger.warning("connecting again: %s", said)
                 self._closed.wait(pause)
                 pause = min(pause * 2, RECONNECT_MAX_S)
 

@@ -7,6 +7,7 @@ again on the next one.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable, ClassVar, Deque, Dict, Mapping, Optional, Union
@@ -63,7 +64,7 @@ HookCallback = Callable[[HookCall], Any]
 it may also be a coroutine function that does."""
 
 
-class Standing:
+class Standing(ABC):
     """What is asked for again on every connection.
 
     Attributes:
@@ -77,9 +78,9 @@ class Standing:
     def __init__(self) -> None:
         self.refused: Optional[RequestFailed] = None
 
+    @abstractmethod
     def params(self) -> Dict[str, Any]:
         """Of its `METHOD`."""
-        raise NotImplementedError
 
     def refuse(self, refused: RequestFailed) -> None:
         """Take it that the daemon does not renew it; the call that needed the connection has nothing to do with it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import select
 import socket
@@ -14,6 +15,7 @@ import pytest
 from hooksd_client import AsyncClient, ClientClosed, ConnectionLost, HookReply, RequestTimeout, calls
 from hooksd_client.aio_connection import AsyncConnection
 from hooksd_client.deadline import Deadline
+from hooksd_client.session import Session
 
 
 NEVER = Deadline(float("inf"), "the answer")
@@ -183,6 +185,21 @@ async def test_nothing_to_read_or_no_room_is_no_error(ends: tuple[AsyncConnectio
     assert await task == {}
 
 
+async def test_a_socket_that_takes_nothing_now(ends: tuple[AsyncConnection, socket.socket]) -> None:
+    connection, theirs = ends
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            connection._socket.send(b" " * 65_536)  # white space before a message means nothing
+    task = start(connection)
+    await asyncio.sleep(0)
+
+    (line,) = await read_lines(theirs, 1)
+    answer(theirs, 1)
+
+    assert line["id"] == 1
+    assert await task == {}
+
+
 async def test_waiting_for_news_ends_in_time(ends: tuple[AsyncConnection, socket.socket]) -> None:
     connection, _ = ends
 
@@ -220,6 +237,39 @@ async def test_a_hook_that_runs_is_cancelled_when_the_connection_ends(daemon: An
     await asking
 
     assert cancelled.is_set()
+
+
+async def test_a_hook_that_will_not_be_cancelled_has_nobody_to_answer(daemon: Any) -> None:
+    running = asyncio.Event()
+
+    async def hook(_call: Any) -> None:
+        running.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async with AsyncClient(daemon.path) as client:
+        await client.register_hook(hook, events=["Stop"], name="mine")
+        asking = asyncio.get_running_loop().run_in_executor(None, daemon.peer().invoke)
+        await running.wait()
+    daemon.peer().answers.put({"nobody": "answered"})
+
+    assert await asking == {"nobody": "answered"}
+
+
+async def test_a_registration_that_went_with_its_connection_is_made_again(
+    daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another task has made a new connection before the answer was looked at; which turn of the loop does is not ours."""
+    has = Session.has
+    answers = iter([False])
+    monkeypatch.setattr(
+        Session, "has", lambda self, standing: next(answers, None) is None and has(self, standing)
+    )
+
+    async with AsyncClient(daemon.path) as client:
+        await client.register_hook(lambda call: None, events=["Stop"], name="mine")
+
+    assert daemon.methods() == ["hook/register", "hook/register"]
 
 
 async def test_a_client_that_is_closed_by_its_own_hook(daemon: Any) -> None:

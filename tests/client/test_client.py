@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -501,8 +502,6 @@ class TestEvents:
                     },
                 },
             ]
-            import json
-
             peer.send_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
         daemon.on("events/subscribe", subscribe)
@@ -519,6 +518,18 @@ class TestEvents:
         daemon.peer().record(11)
 
         assert waiting().seq == 11
+
+    def test_two_records_at_once_for_one_that_waits(self, client: Any, daemon: Any, background: Any) -> None:
+        stream = client.events()
+        waiting = background(stream.get, timeout=8)
+        client.ping()
+        params = {"subscription_id": "sub-1", "ts": "t", "level": "info", "event": "x"}
+        lines = [{"method": "events/event", "params": {**params, "seq": seq}} for seq in (11, 12)]
+
+        daemon.peer().send_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+        assert waiting().seq == 11
+        assert stream.get(timeout=8).seq == 12
 
     def test_the_end(self, client: Any, daemon: Any) -> None:
         with client.events() as stream:

@@ -98,6 +98,15 @@ class TestTheListener:
             with pytest.raises(DaemonNotReachable, match=fault):
                 connecting._check_listener(Peer(), "/s")  # type: ignore[arg-type]
 
+    def test_a_real_one_that_is_refused(self, listener: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(_connection: Any, path: str) -> None:
+            raise DaemonNotReachable(path, "somebody else's")
+
+        monkeypatch.setattr(connecting, "_check_listener", refuse)
+
+        with pytest.raises(DaemonNotReachable, match="somebody else's"):
+            try_connect(listener)
+
     def test_where_the_kernel_does_not_tell(self, listener: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(socket, "SO_PEERCRED")
         monkeypatch.setattr(os, "geteuid", lambda: 4711)

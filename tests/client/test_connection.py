@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import threading
@@ -126,6 +127,28 @@ def test_an_end_is_told_to_all_threads(ends: tuple[Connection, socket.socket], b
     with pytest.raises(ConnectionLost, match="was not run"):
         ping(connection)
     assert connection.lost
+
+
+def test_a_reset_is_an_end(ends: tuple[Connection, socket.socket], background: Any) -> None:
+    """A Unix socket that is closed with something unread in it resets the connection."""
+    connection, theirs = ends
+    waiting = background(ping, connection)
+    select.select([theirs], [], [], 10)
+
+    theirs.close()
+
+    with pytest.raises(ConnectionLost, match="reset"):
+        waiting()
+
+
+def test_a_limit_longer_than_one_wait_for_the_socket(
+    ends: tuple[Connection, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hooksd_client.connection.MAX_POLL_S", 0.01)
+    connection, _ = ends
+
+    with pytest.raises(RequestTimeout):
+        ping(connection, 0.1)
 
 
 def test_losing_it_wakes_the_reader(ends: tuple[Connection, socket.socket], background: Any) -> None:

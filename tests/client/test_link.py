@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from hooksd_client import ConnectionLost, DaemonNotReachable, ProtocolViolation, RequestFailed, RequestTimeout
+from hooksd_client.connecting import Connecting
+from hooksd_client.deadline import Deadline
 from hooksd_client.errors import Draining
 
 
@@ -214,15 +216,29 @@ class TestRenewal:
         assert daemon.peer(2).invoke("reg-2")["result"] == {"reason": "still here"}
         assert daemon.methods() == [*["initialize", "hook/register"] * 2, "daemon/ping"]
 
-    def test_a_daemon_that_is_away_for_a_while(self, client: Any, daemon: Any) -> None:
+    def test_a_daemon_that_is_away_for_a_while(
+        self, client: Any, daemon: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The client tries again and again, and says so once."""
+        tried = threading.Semaphore(0)
+
+        class Counted(Connecting):
+            def __init__(self, path: str, deadline: Deadline) -> None:
+                super().__init__(path, deadline)
+                tried.release()
+
+        for module in ("link", "aio_link"):
+            monkeypatch.setattr(f"hooksd_client.{module}.Connecting", Counted)
+            monkeypatch.setattr(f"hooksd_client.{module}.RECONNECT_MIN_S", 0.01)
         client.register_hook(lambda call: None, events=["Stop"], name="mine")
         daemon.stop()
-        with pytest.raises(DaemonNotReachable):
-            client.ping()
+        # One made the connection that is lost now; two more fail, and the last one is there when it is counted.
+        assert all(tried.acquire(timeout=10) for _ in range(4))
 
         daemon.start()
 
         daemon.asked("hook/register", 2)
+        assert caplog.text.count("cannot be reached") == 1
 
     def test_a_hook_that_was_taken_out_is_not_registered_again(self, client: Any, daemon: Any) -> None:
         client.register_hook(lambda call: None, events=["Stop"], name="mine").unregister()
@@ -234,6 +250,26 @@ class TestRenewal:
 
         assert daemon.methods().count("hook/register") == 1
         assert daemon.methods().count("events/subscribe") == 1
+
+    def test_two_hooks_of_one_client(self, client: Any, daemon: Any) -> None:
+        client.register_hook(lambda call: {"reason": "one"}, events=["Stop"], name="one")
+        daemon.on("hook/register", {"registration_id": "reg-2"})
+        client.register_hook(lambda call: {"reason": "two"}, events=["Stop"], name="two")
+
+        assert daemon.peer().invoke("reg-1")["result"] == {"reason": "one"}
+        assert daemon.peer().invoke("reg-2")["result"] == {"reason": "two"}
+
+    def test_taking_out_what_went_with_the_connection(self, client: Any, daemon: Any) -> None:
+        registration = client.register_hook(lambda call: None, events=["Stop"], name="mine")
+        daemon.stop()
+        with pytest.raises(DaemonNotReachable):
+            client.ping()
+
+        registration.unregister()
+
+        daemon.start()
+        client.ping()
+        assert daemon.methods().count("hook/register") == 1
 
     def test_a_hook_that_is_refused_then_is_told(
         self, client: Any, daemon: Any, caplog: pytest.LogCaptureFixture
@@ -410,3 +446,4 @@ def test_serve_ends_with_the_client(make_client: Any, daemon: Any, background: A
     client.close()
 
     assert serving() is None
+    assert client.serve() is None

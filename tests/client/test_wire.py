@@ -70,6 +70,7 @@ def test_lines(stream: bytes, lines: list[bytes | LineTooLong]) -> None:
 )
 @example(stream=b"x" * 20 + b"\r\n", cuts=[20, 21])
 @example(stream=b"x" * 20 + b"\r\n", cuts=[21])
+@example(stream=b"x" * 30 + b"\n{}\n", cuts=[15])
 def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> None:
     ends = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     chunks = [stream[ends[at] : ends[at + 1]] for at in range(len(ends) - 1)]
