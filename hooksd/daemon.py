@@ -360,7 +360,8 @@ class Daemon:
     def _close_log(self) -> None:
         left = self._writer.close(_END_GRACE_S)
         if left:
-            say(f"{left} records could not be written to {self._places.log_file}")
+            missing = left + self._writer.dropped
+            say(f"{missing} records could not be written to {self._places.log_file}")
 
     # ------------------------------------------------------------------------------------------------------------------
     # What happens meanwhile
