@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from hooksd.model.problems import ProblemKind
 from hooksd.model.run import LaunchFailure, Spawn
@@ -67,71 +67,86 @@ def launch(spawn: Spawn, limit: HookLimit) -> Launched | LaunchFailure:
     The process leads a session and a group of its own and has exactly the descriptors 0, 1 and 2. Its signal mask is
     that of the calling thread, which therefore must block nothing.
     """
-    with ExitStack() as ours, ExitStack() as theirs:
+    ours: list[int] = []
+    theirs: list[int] = []
+    launched: Launched | None = None
+    try:
         try:
-            stdout, child_stdout = _pipe(ours, theirs)
-            stderr, child_stderr = _pipe(ours, theirs)
-            child_stdin, stdin, rest = _stdin(spawn.stdin, ours, theirs)
+            stdout, stderr = _output(ours, theirs), _output(ours, theirs)
+            stdin, rest = _input(spawn.stdin, ours, theirs)
         except OSError as error:
             return failure_of(error, (), spawn)
-        failure: LaunchFailure | None = None
-        for argv in spawn.candidates:
-            try:
-                with limit.around_spawn(child_stdin):
-                    popen = subprocess.Popen(
-                        argv,
-                        stdin=child_stdin,
-                        stdout=child_stdout,
-                        stderr=child_stderr,
-                        cwd=spawn.cwd,
-                        env=spawn.env,
-                        start_new_session=True,
-                        close_fds=True,
-                    )
-                limit.after_spawn(popen.pid, child_stdin)
-            except (OSError, ValueError) as error:
-                failure = failure_of(error, argv, spawn)
-                if failure.kind is not ProblemKind.MISSING_RUNTIME:
-                    return failure
-                continue
-            ours.pop_all()
-            return Launched(popen, argv, stdout, stderr, stdin, rest)
-        if failure is not None and len(spawn.candidates) == 1:
-            return failure
-        programs = ", ".join(dict.fromkeys(argv[0] for argv in spawn.candidates))
-        return LaunchFailure(
-            kind=ProblemKind.MISSING_RUNTIME,
-            message=f"none of the programs is there any more; tried {programs}",
-            hint="install one of them",
-        )
+        outcome = _start(spawn, limit, theirs)
+        if isinstance(outcome, LaunchFailure):
+            return outcome
+        popen, argv = outcome
+        launched = Launched(popen, argv, stdout, stderr, stdin, rest)
+        return launched
+    finally:
+        for descriptor in theirs if launched is not None else theirs + ours:
+            os.close(descriptor)
 
 
-def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+def _start(
+    spawn: Spawn, limit: HookLimit, theirs: list[int]
+) -> tuple[subprocess.Popen[bytes], tuple[str, ...]] | LaunchFailure:
+    stdout, stderr, stdin = theirs
+    missing: list[LaunchFailure] = []
+    for argv in spawn.candidates:
+        try:
+            with limit.around_spawn(stdin):
+                popen = subprocess.Popen(
+                    argv,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd=spawn.cwd,
+                    env=spawn.env,
+                    start_new_session=True,
+                    close_fds=True,
+                )
+        except (OSError, ValueError) as error:
+            failure = failure_of(error, argv, spawn)
+            if failure.kind is not ProblemKind.MISSING_RUNTIME:
+                return failure
+            missing.append(failure)
+            continue
+        limit.after_spawn(popen.pid, stdin)
+        return popen, argv
+    if len(missing) == 1:
+        return missing[0]
+    programs = ", ".join(dict.fromkeys(argv[0] for argv in spawn.candidates))
+    return LaunchFailure(
+        kind=ProblemKind.MISSING_RUNTIME,
+        message=f"none of the programs is there any more; tried {programs}",
+        hint="install one of them",
+    )
+
+
+def _output(ours: list[int], theirs: list[int]) -> int:
     """A pipe from the child to us. Only our end does not block: the flag belongs to the end, not to the pipe."""
     read, write = os.pipe()
-    ours.callback(os.close, read)
-    theirs.callback(os.close, write)
+    ours.append(read)
+    theirs.append(write)
     os.set_blocking(read, False)
-    return read, write
+    return read
 
 
-def _stdin(data: bytes | None, ours: ExitStack, theirs: ExitStack) -> tuple[int, int | None, memoryview]:
+def _input(data: bytes | None, ours: list[int], theirs: list[int]) -> tuple[int | None, memoryview]:
     """The child's stdin with as much in it as fits. Nothing reads yet, so no write can fail for want of a reader."""
     rest = memoryview(data or b"")
     if data is None:
-        null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        theirs.callback(os.close, null)
-        return null, None, rest
+        theirs.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        return None, rest
     read, write = os.pipe()
-    theirs.callback(os.close, read)
-    with ExitStack() as unless_kept:
-        unless_kept.callback(os.close, write)
-        os.set_blocking(write, False)
-        with suppress(BlockingIOError):
-            while rest:
-                rest = rest[os.write(write, rest) :]
-        if not rest:
-            return read, None, rest
-        unless_kept.pop_all()
-    ours.callback(os.close, write)
-    return read, write, rest
+    theirs.append(read)
+    ours.append(write)
+    os.set_blocking(write, False)
+    with suppress(BlockingIOError):
+        while rest:
+            rest = rest[os.write(write, rest) :]
+    if rest:
+        return write, rest
+    ours.remove(write)
+    os.close(write)
+    return None, rest
