@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient"]
 
 T = TypeVar("T")
-S = TypeVar("S", Offer, Feed)
 
 
 class AsyncClient:

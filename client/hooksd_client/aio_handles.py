@@ -24,7 +24,7 @@ _logger = logging.getLogger("hooksd_client")
 
 
 class AsyncExecution:
-    """One run of an agent. `with` opens it and closes it; its verbs are the client's without the execution id.
+    """One run of an agent. `async with` opens it and closes it; its verbs are the client's without the execution id.
 
     Where the connection was made anew in between, the next event opens the execution again, in the same round trip: the
     same daemon answers with the same snapshot, another one takes a new snapshot (`Outcome.revision` tells).

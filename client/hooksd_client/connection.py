@@ -43,10 +43,10 @@ READ_BYTES = 64 * 1024
 CANCEL_TIMEOUT_S = 1.0
 """For the line that cancels a call which was given up: it must not make a caller wait for a daemon that hangs."""
 
-_logger = logging.getLogger("hooksd_client")
-
 MAX_POLL_S = 86_400.0
 """Of one wait for the socket; the system call takes no more than some weeks."""
+
+_logger = logging.getLogger("hooksd_client")
 
 _SEND_FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
 

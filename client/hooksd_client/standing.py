@@ -16,7 +16,16 @@ from hooksd_client.errors import RequestFailed
 from hooksd_client.results import EventRecord
 
 
-__all__ = ["MAX_QUEUED_RECORDS", "Feed", "HookCall", "HookCallback", "HookReply", "Offer", "reply_fields"]
+__all__ = [
+    "MAX_QUEUED_RECORDS",
+    "Feed",
+    "HookCall",
+    "HookCallback",
+    "HookReply",
+    "Offer",
+    "Standing",
+    "reply_fields",
+]
 
 MAX_QUEUED_RECORDS = 10_000
 """Records that wait in the client for a reader; the oldest go first, and the reader is told how many."""

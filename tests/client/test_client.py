@@ -431,7 +431,7 @@ class TestProgrammaticHooks:
         ("answer", "message"),
         [
             (3, "TypeError: a hook answers a HookReply, a mapping or None, not int"),
-            ({"descision": "block"}, "ValueError: a hook's answer has no descision"),
+            ({"verdict": "block"}, "ValueError: a hook's answer has no verdict"),
             ({"reason": object()}, "TypeError: Object of type object is not JSON serializable"),
         ],
     )

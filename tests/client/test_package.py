@@ -23,8 +23,8 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_a_name_that_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="module 'hooksd_client' has no attribute 'Clinet'"):
-        _ = hooksd_client.Clinet  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="module 'hooksd_client' has no attribute 'Clients'"):
+        _ = hooksd_client.Clients  # type: ignore[attr-defined]
 
 
 def test_what_type_checkers_are_told_is_what_there_is() -> None:

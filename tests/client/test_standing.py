@@ -99,7 +99,7 @@ def test_reply_fields(answer: Any, fields: dict[str, Any]) -> None:
     [
         (True, "not bool"),
         ("block", "not str"),
-        ({"decison": "block", 3: 4}, "has no 3, decison; it may have decision, reason"),
+        ({"verdict": "block", 3: 4}, "has no 3, verdict; it may have decision, reason"),
         ({"arguments": 3}, "not iterable"),
     ],
 )
