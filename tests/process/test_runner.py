@@ -193,6 +193,7 @@ async def test_late_bytes_are_kept(runner, helpers, monkeypatch):
     monkeypatch.setattr("hooksd.process.invocation.LATE_BYTES_S", 10.0)
     result = await runner.run(helpers.bash("echo late > >(sleep 0.02; cat)"))
     assert (result.exit_code, result.stdout, result.inherited_pipe) == (0, b"late\n", False)
+    await helpers.until(lambda: not helpers.children(), "the process substitution is reaped")
 
 
 async def test_a_flood_from_a_descendant_does_not_delay(runner, helpers):
