@@ -10,7 +10,7 @@ a shell does before it comes to the hook's own first line, just as `BASH_ENV` do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -128,6 +128,7 @@ def hook_environment(
     daemon: bool,
     rules: EnvironmentRules,
     hook: str,
+    without: Collection[str] = (),
     contract: Iterable[tuple[str, str]] = (),
     own: Iterable[tuple[str, str]] = (),
     marks: Marks,
@@ -139,11 +140,15 @@ def hook_environment(
         daemon: Whether `base` is the daemon's own: then more of it is taken away.
         rules: What `hooksd.toml` denies; it applies to the base only.
         hook: The full name of the hook, for `allow_for`.
+        without: Names, in upper case, that the contract takes out of the base however they are written there.
         contract: The variables of the hook's contract.
         own: The hook's own `env`.
         marks: What comes last.
     """
     result = rules.cleaned(base, daemon=daemon, hook=hook)
+    if without:
+        for name in [name for name in result if name.upper() in without]:
+            del result[name]
     result.update(contract)
     result.update(own)
     result[MARK] = marks.invocation_id

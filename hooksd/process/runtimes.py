@@ -20,6 +20,7 @@ from hooksd.model.run import LaunchFailure
 from hooksd.process import shebang
 from hooksd.process.launch_failures import not_executable
 from hooksd.process.lookup import directory_failure, find_program, search_path
+from hooksd.process.shims import behind_shim
 
 
 __all__ = ["Resolved", "resolve"]
@@ -41,7 +42,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve(
-    handler: Handler, *, cwd: str, env: Mapping[str, str], shell: str = "auto"
+    handler: Handler, *, cwd: str, env: Mapping[str, str], shell: str = "auto", uv: bool = False
 ) -> Resolved | LaunchFailure:
     """Find out what runs a handler.
 
@@ -50,6 +51,7 @@ def resolve(
         cwd: The absolute working directory of the hook.
         env: The complete environment of the hook; its PATH is searched.
         shell: `[shell] command`: a shell that replaces the dialect's own choice for command lines, or `auto`.
+        uv: `[runtimes] uv`: scripts that prefer it are run by `uv run` where there is one.
     """
     match handler:
         case ShellCommand():
@@ -57,7 +59,7 @@ def resolve(
         case Argv():
             return _argv(handler, cwd, env)
         case Script():
-            return _script(handler, cwd, env)
+            return _script(handler, cwd, env, uv=uv)
         case Programmatic():
             raise TypeError("a programmatic hook runs in its client, not in a process")
 
@@ -110,7 +112,7 @@ def _argv(handler: Argv, cwd: str, env: Mapping[str, str]) -> Resolved | LaunchF
     )
 
 
-def _script(handler: Script, cwd: str, env: Mapping[str, str]) -> Resolved | LaunchFailure:
+def _script(handler: Script, cwd: str, env: Mapping[str, str], *, uv: bool) -> Resolved | LaunchFailure:
     if not os.path.isabs(handler.path) and handler.base is None and (failure := directory_failure(cwd)):
         # The script is missing only because the directory is.
         return failure
@@ -124,7 +126,7 @@ def _script(handler: Script, cwd: str, env: Mapping[str, str]) -> Resolved | Lau
     path = search_path(env)
     tried: list[str] = []
     candidates: list[tuple[str, ...]] = []
-    prefixes = handler.runtimes
+    prefixes = (("uv", "run"), *handler.runtimes) if uv and handler.prefers_uv else handler.runtimes
     if handler.shebang_shell and (named := _shebang_shell(script)):
         # Where the first line names a place that this machine has no shell in, the same shell may lie elsewhere.
         elsewhere = (posixpath.basename(named[0]), *named[1:])
@@ -135,6 +137,7 @@ def _script(handler: Script, cwd: str, env: Mapping[str, str]) -> Resolved | Lau
             if name not in tried:
                 tried.append(name)
             continue
+        program = behind_shim(program, cwd=cwd, env=env)
         line = (program, *options, script, *handler.arguments)
         if line not in candidates:
             candidates.append(line)
