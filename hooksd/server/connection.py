@@ -36,9 +36,8 @@ MAX_TURN_MESSAGES: Final = 1_024
 """Messages of one client that are handled before others have their turn: some milliseconds."""
 
 WRITE_HIGH_BYTES: Final = 1_048_576
-"""Unread answers past which events wait in their own queue, where the oldest can be dropped."""
-WRITE_LOW_BYTES: Final = 262_144
-"""Unread answers below which everything goes on again."""
+"""Unread answers past which events wait in their own queue, where the oldest can be dropped, until three quarters are
+read. Less where `limits.max_write_buffer_bytes` is small."""
 
 FLUSH_BYTES: Final = 262_144
 """Answers of one read that are joined before they are written."""
@@ -143,7 +142,8 @@ class Connection:
             return
         self.peer = peer
         self._let_in = True
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES, low=WRITE_LOW_BYTES)
+        high = min(WRITE_HIGH_BYTES, self._max_write_buffer_bytes // 2)
+        self._transport.set_write_buffer_limits(high=high, low=high // 4)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -406,6 +406,8 @@ class Connection:
 
     def _drop(self, why: str, limit: float) -> None:
         """It does not read its answers, or asks for more at once than can be held."""
+        if self.gone:
+            return
         self._tell(Level.WARNING, "daemon.connection_dropped", why=why, limit=limit)
         self._transport.abort()
         self._client_is_gone()
@@ -421,7 +423,7 @@ class Connection:
             self._transport.close()
 
     def _watch_for_hangup(self) -> None:
-        if self._watch is not None or self.gone:
+        if self.gone:
             return
         try:
             descriptor = self._transport.get_extra_info("socket").fileno()

@@ -75,6 +75,7 @@ class Subscriptions:
 
     def _hand_on(self) -> None:
         self._scheduled = False
-        for subscription in self._subscriptions.values():
+        # A copy: sending may find that the client is gone, which ends all of them.
+        for subscription in list(self._subscriptions.values()):
             while subscription.pending and self._connection.writable:
                 self._connection.send(b"".join(_HEAD + record + _TAIL for record in subscription.take()))

@@ -24,6 +24,7 @@ from hooksd.observe.journal import Journal
 from hooksd.observe.metrics import Metrics
 from hooksd.observe.stream import EventStream
 from hooksd.pipeline.dispatch import Pipeline
+from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runner import Runner
 from hooksd.protocol.methods.base import Method, MethodKind
 from hooksd.protocol.methods.daemon import DaemonState, DaemonStatusResult, HookCounts, OutboxCounts
@@ -138,6 +139,7 @@ class Served:
             "boom_later": lambda connection, params: Step(self._boom_later()),
             "unencodable": lambda connection, params: object(),
             "cancel": lambda connection, params: connection.cancel(params.value),
+            "owe": lambda connection, params: connection.owe(params.value),
             "big": lambda connection, params: "x" * params.value,
         }
         self.table = {
@@ -234,14 +236,16 @@ async def start_server(socket_path: str) -> AsyncIterator[StartServer]:
     servers: list[Server] = []
     sockets: list[socket.socket] = []
 
-    async def start(*, limits: Limits | None = None, served: Any = None, **options: Any) -> Server:
+    async def start(
+        *, limits: Limits | None = None, served: Any = None, records: Any = None, **options: Any
+    ) -> Server:
         listening = socket.socket(socket.AF_UNIX)
         sockets.append(listening)
         listening.setblocking(False)
         path = f"{socket_path}{len(servers)}"
         listening.bind(path)
         listening.listen(64)
-        records: list[Any] = []
+        records = [] if records is None else records
         served = served or Served()
         listener = Listener(
             served=served,
@@ -393,14 +397,14 @@ async def start_house(
             daemon_env=env,
             daemon_cwd="/",
             socket_path=f"{socket_path}0",
+            exchange=ExchangeFiles(f"{socket_path}.exchange"),
         )
         store.start(loop, record)
         control = Control(store)
         served = Methods(
             pipeline=pipeline, store=store, stream=stream, control=control, record=record, dialects=DIALECTS
         )
-        server = await start_server(served=served, limits=store.settings.limits)
-        server.records = records
+        server = await start_server(served=served, limits=store.settings.limits, records=records)
         house = WholeHouse(root, server, pipeline, runner, journal)
         house.control, house.stream = control, stream
 

@@ -626,6 +626,91 @@ async def test_a_client_that_reads_nothing_for_long_is_dropped(start_server, unt
     assert server.recorded("daemon.connection_dropped")[0]["why"] == "stalled_s"
 
 
+async def test_answers_are_held_back_for_a_half_closed_client_that_reads_late(start_server, until):
+    """What was read and not handled goes on when the client reads, until it has everything."""
+    server = await start_server(limits=Limits(max_write_buffer_bytes=2_000_000))
+    client = await server.connect()
+    await client.ask("echo")
+    connection = server.served.connections[0]
+    count = 12
+    await client.send(
+        b"".join(encoded("big", {"value": 300_000}, id=number) + b"\n" for number in range(count))
+    )
+    client.half_close()
+    await until(lambda: not connection.writable)
+    assert connection._transport.get_write_buffer_size() < 2_000_000
+
+    assert [json.loads(await client.line())["id"] for _ in range(count)] == list(range(count))
+    assert await client.line() == b""
+    assert server.records == []
+
+
+async def test_what_a_gone_client_left_unread_in_its_own_turns(start_server, until, monkeypatch):
+    monkeypatch.setattr(connection_module, "MAX_TURN_MESSAGES", 1)
+    server = await start_server(limits=Limits(max_write_buffer_bytes=4_000_000))
+    client = await server.connect()
+    await client.call("gate", {"name": "g"}, request_id="g")
+    for number in range(2):
+        await client.call("big", {"value": 1_300_000}, request_id=number)
+    await client.send(b"".join(encoded("echo", {"name": str(number)}) + b"\n" for number in range(50)))
+    await until(lambda: server.served.started)
+    client.close()
+
+    await until(lambda: len(server.served.started) == 51)
+    await until(lambda: len(server.listener) == 0)
+
+
+async def test_a_batch_that_grows_too_big_after_its_client_has_gone(start_server, until):
+    server = await start_server(limits=Limits(max_write_buffer_bytes=1_000_000))
+    client = await server.connect()
+    names = ["x" * 600_000, "y" * 600_000]
+    members = [encoded("wait", {"name": name}, id=name[0]) for name in names]
+    await client.send(b"[" + b",".join(members) + b"]\n")
+    await until(lambda: len(server.served.started) == 2)
+    client.close()
+    await until(lambda: len(server.listener) == 0)
+    for name in names:
+        server.served.door(name).set()
+
+    await until(lambda: server.served.ended == names)
+    assert server.records == []
+
+
+async def test_a_client_that_reads_slowly_is_not_dropped(start_server, until, monkeypatch):
+    monkeypatch.setattr(connection_module, "STALL_S", 0.2)
+    server = await start_server(limits=Limits(max_write_buffer_bytes=4_000_000))
+    client = await server.connect()
+    await client.ask("echo")
+    connection = server.served.connections[0]
+    for number in range(2):
+        await client.call("big", {"value": 1_300_000}, request_id=number)
+    first = await until(lambda: connection._stall)
+    assert await asyncio.get_running_loop().sock_recv(client.socket, 400_000)
+
+    await until(lambda: connection._stall is not first)
+
+    assert server.records == []
+    assert len(await client.line()) > 500_000
+    await client.line()
+    await until(lambda: connection._stall is None)
+
+
+async def test_a_connection_that_cannot_be_watched_is_served_all_the_same(start_server, until, monkeypatch):
+    def watch(self, fd, gone):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("hooksd.server.hangup_epoll.EpollHangupWatch.watch", watch)
+    server = await start_server()
+    client = await server.connect()
+    await client.call("wait", {"name": "w"})
+    client.half_close()
+    await until(lambda: server.recorded("daemon.hangup_not_watched"))
+    server.served.door("w").set()
+
+    assert (await client.answer())["result"] == {"waited": "w"}
+    assert await client.line() == b""
+
+
 async def test_a_client_that_is_held_up_and_then_gone_is_noticed(start_server, until):
     server = await start_server(limits=Limits(max_write_buffer_bytes=4_000_000))
     client = await server.connect()
@@ -745,6 +830,19 @@ async def test_a_flood_of_one_client_leaves_turns_to_the_others(start_server, un
 
     assert [name for name in server.served.started if name.isdigit()] == names
     assert server.served.started.index("other") < 102
+
+
+async def test_one_that_is_owed_an_answer_within_its_turn(start_server, until, monkeypatch):
+    monkeypatch.setattr(connection_module, "MAX_TURN_MESSAGES", 1)
+    server = await start_server()
+    client = await server.connect()
+    await client.send(
+        b"".join(
+            encoded("owe", {"value": value}, id=number) + b"\n" for number, value in enumerate((1, -1, 0))
+        )
+    )
+
+    assert [(await client.answer())["id"] for _ in range(3)] == [0, 1, 2]
 
 
 async def test_lines_after_the_turn_of_a_half_closed_client_are_handled(start_server, until, monkeypatch):

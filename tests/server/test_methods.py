@@ -43,12 +43,13 @@ async def test_initialize(start_house):
 
     assert result["protocol_version"] == 1
     assert result["server"]["name"] == "hooksd"
-    assert result["dialects"] == ["bamboo"]
+    assert "bamboo" in result["dialects"]
     assert {"initialize", "hook/dispatch", "execution/open", "$/cancel", "daemon/ping"} <= set(
         result["methods"]
     )
     assert result["limits"]["max_message_bytes"] == 16 * 2**20
     assert set(result["limits"]) == set(Limits.__struct_fields__)
+    assert (await client.ask("initialize"))["result"] == result
 
 
 async def test_ping(start_house):
@@ -58,7 +59,7 @@ async def test_ping(start_house):
 
 
 @pytest.mark.parametrize(
-    "method", ["trust/list", "outbox/list", "hook/relay", "hook/invoke", "events/event", ""]
+    "method", ["outbox/list", "hook/relay", "hook/invoke", "events/event", "Daemon/ping", ""]
 )
 async def test_methods_that_are_not_there(start_house, method):
     client = await (await start_house({})).connect()
@@ -95,8 +96,11 @@ async def test_open_dispatch_close(start_house):
     }
     listed = (await client.ask("execution/list"))["result"]["executions"]
     assert [(one["execution_id"], one["agent"], one["running"]) for one in listed] == [("run", "bamboo", 0)]
-    closed = (await client.ask("execution/close", {"execution_id": "run"}))["result"]
-    assert closed == {"finished": [], "cancelled": [], "still_running": []}
+    nothing = {"finished": [], "cancelled": [], "still_running": []}
+    drained = await client.ask("execution/drain", {"execution_id": "run", "scope": "turn"})
+    assert drained["result"] == nothing
+    closed = await client.ask("execution/close", {"execution_id": "run"})
+    assert closed["result"] == nothing
     assert await error_code(client, "hook/dispatch", dispatch()) == -32011
 
 
@@ -580,6 +584,19 @@ async def test_a_subscriber_that_does_not_read_loses_the_oldest_and_is_told(star
     assert numbers == sorted(numbers)
 
 
+async def test_a_subscriber_that_is_dropped(start_house, until):
+    house = await start_house({}, toml="[limits]\nmax_write_buffer_bytes = 1024\n")
+    watcher = await house.connect()
+    for _ in range(2):
+        await watcher.ask("events/subscribe", {"kinds": ["test.*"]})
+    for number in range(1_000):
+        house.journal("info", "test.record", {"number": number, "text": "x" * 4_000})
+
+    await until(lambda: house.recorded("daemon.connection_dropped"))
+    await until(house.stream_is_idle)
+    assert not house.recorded("daemon.internal_error")
+
+
 async def test_too_many_subscribers(start_house):
     house = await start_house({}, max_subscribers=1)
     client = await house.connect()
@@ -636,6 +653,15 @@ connection.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "hook/dispat
 answer = json.loads(connection.makefile().readline())
 print(json.dumps({"additional_context": "inner depth " + answer["result"]["reason"]}))
 """
+
+
+async def test_a_dry_run_knows_its_depth_too(start_house, monkeypatch):
+    monkeypatch.setattr("hooksd.server.connection.depth_of_process", lambda pid: 1)
+    house = await start_house({})
+    client = await house.connect()
+    dry = {"event": "Stop", "type": "command", "command": "echo $HOOKSD_DEPTH", "env": {"HOOKSD_DEPTH": "0"}}
+
+    assert (await client.ask("hook/test", dry))["result"]["stdout"] == "2\n"
 
 
 async def test_else_the_depth_is_what_the_request_says(start_house, monkeypatch):
