@@ -95,6 +95,8 @@ class Limits(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Longest result file of a Chrys hook, as in the reference."""
     max_outbox_jobs: Positive = 100_000
     """Durable jobs on disk; a project that never comes back must not fill it."""
+    max_outbox_bytes: Annotated[int, msgspec.Meta(ge=1_048_576, le=MAX_NUMBER)] = 1_073_741_824
+    """Size of the file they lie in: a job holds a whole payload, so their number bounds nothing."""
     watched_workspaces: NotNegative = 64
     """Workspaces that are watched; systems bound the number of watches. Others are looked at when an execution is opened."""
 
