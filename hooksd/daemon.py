@@ -38,6 +38,7 @@ from hooksd.observe.stream import EventStream
 from hooksd.observe.writer import LogWriter
 from hooksd.pipeline.dispatch import Pipeline
 from hooksd.process.descriptor_limit import raise_soft_limit
+from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runner import Runner
 from hooksd.protocol.methods.daemon import (
     DaemonState,
@@ -299,6 +300,9 @@ class Daemon:
         self._runner = Runner(
             loop, max_ending=self._limits.max_ending, hook_descriptors=soft_limit, record=self._journal
         )
+        exchange = ExchangeFiles(f"{os.path.dirname(self._places.socket)}/exchange")
+        if left_over := exchange.sweep():
+            self._journal(Level.INFO, "daemon.swept", {"left_over_runs": left_over})
         self._pipeline = Pipeline(
             runner=self._runner,
             store=self._store,
@@ -307,6 +311,7 @@ class Daemon:
             daemon_env=self._places.config.env,
             daemon_cwd=self._places.cwd,
             socket_path=self._places.socket,
+            exchange=exchange,
         )
         self._use_settings()
         self._store.start(loop, self._record_of_configuration)

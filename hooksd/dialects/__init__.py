@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from hooksd.dialects.bamboo import BAMBOO
 from hooksd.dialects.base import Dialect
+from hooksd.dialects.chrys import CHRYS
 
 
 __all__ = ["DIALECTS"]
 
-DIALECTS: Mapping[str, Dialect] = {BAMBOO.name: BAMBOO}
+DIALECTS: Mapping[str, Dialect] = {BAMBOO.name: BAMBOO, CHRYS.name: CHRYS}
 """Every dialect by name."""

@@ -36,6 +36,7 @@ from hooksd.pipeline.results import Results
 from hooksd.pipeline.sequence import NOBODY_WAITS, House, Pass
 from hooksd.pipeline.slots import Lane, Slots
 from hooksd.pipeline.trace import Trace
+from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.methods.hooks import HookExplainResult, HookTestParams, HookTestResult, HookTestRun
 
@@ -77,6 +78,7 @@ class Pipeline:
         daemon_env: The daemon's environment, for hooks of executions without their own. Never changed in place.
         daemon_cwd: The daemon's working directory.
         socket_path: The socket that hooks are told of, None without one.
+        exchange: Where the payload and answer files of hooks are made.
 
     Attributes:
         executions: The table of open executions.
@@ -95,6 +97,7 @@ class Pipeline:
         daemon_env: Mapping[str, str],
         daemon_cwd: str,
         socket_path: str | None,
+        exchange: ExchangeFiles,
     ) -> None:
         self._store = store
         self._record = record
@@ -115,6 +118,7 @@ class Pipeline:
                 dialects=dialects,
                 registry=self.registry,
                 slots=self.slots,
+                exchange=exchange,
                 daemon_env=daemon_env,
                 socket_path=socket_path,
             ),

@@ -14,9 +14,9 @@ import msgspec
 
 from hooksd.config.plan import PlannedHook
 from hooksd.config.settings import EnvSettings, Settings
-from hooksd.dialects.base import Dialect, HookInput, PayloadRefused, Places
+from hooksd.dialects.base import Dialect, HookFiles, HookInput, PayloadRefused, Places
 from hooksd.model.events import Event
-from hooksd.model.hooks import Contract, Script
+from hooksd.model.hooks import Contract, Hook, Script
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.reply import Reply
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
@@ -24,6 +24,7 @@ from hooksd.pipeline.programmatic import Registry
 from hooksd.pipeline.slots import Busy, Lane, Slots
 from hooksd.pipeline.trace import Trace
 from hooksd.process.environment import EnvironmentRules, Marks, hook_environment
+from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runtimes import Resolved, resolve
 
 
@@ -131,6 +132,7 @@ class Invoker:
         slots: What a hook must hold to run.
         daemon_env: The daemon's own environment, taken where a caller gives none. Never changed in place.
         socket_path: Goes into `HOOKSD_SOCKET`.
+        exchange: Where the files of contracts that have some are made.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class Invoker:
         dialects: Mapping[str, Dialect],
         registry: Registry,
         slots: Slots,
+        exchange: ExchangeFiles,
         daemon_env: Mapping[str, str],
         socket_path: str | None,
     ) -> None:
@@ -147,6 +150,7 @@ class Invoker:
         self._dialects = dialects
         self._registry = registry
         self._slots = slots
+        self._exchange = exchange
         self._daemon_env = daemon_env
         self._socket_path = socket_path
         self._rules: dict[int, tuple[EnvSettings, EnvironmentRules]] = {}
@@ -200,22 +204,57 @@ class Invoker:
             limits = call.settings.limits
             chrys = hook.contract is Contract.CHRYS
             kept_bytes = limits.chrys_output_bytes if chrys else limits.bamboo_output_bytes
-            invocation.result = await self._runner.run(
-                Spawn(
-                    candidates=resolved.candidates,
-                    cwd=cwd,
-                    env=env,
-                    stdin=given.stdin,
-                    stdout_limit_bytes=kept_bytes,
-                    stderr_limit_bytes=kept_bytes,
-                    deadline=deadline,
-                    kill_grace_s=limits.kill_grace_ms / 1000,
-                    mark=invocation.id,
-                    keep_tail=chrys,
-                )
+            spawn = Spawn(
+                candidates=resolved.candidates,
+                cwd=cwd,
+                env=env,
+                stdin=given.stdin,
+                stdout_limit_bytes=kept_bytes,
+                stderr_limit_bytes=kept_bytes,
+                deadline=deadline,
+                kill_grace_s=limits.kill_grace_ms / 1000,
+                mark=invocation.id,
+                keep_tail=chrys,
             )
+            if given.files is None:
+                invocation.result = await self._runner.run(spawn)
+            else:
+                invocation.result = await self._exchanged(
+                    spawn, given.files, hook, limit_bytes=limits.result_file_bytes
+                )
             invocation.command = invocation.result.argv or resolved.candidates[0]
         return dialect.interpret(invocation.result, event, hook)
+
+    async def _exchanged(
+        self, spawn: Spawn, files: HookFiles, hook: Hook, *, limit_bytes: int
+    ) -> ProcessResult:
+        """Run a process that is given its payload, and answers, in files; they are removed whatever happens."""
+        try:
+            exchange = self._exchange.create(files.payload)
+        except OSError as error:
+            failure = LaunchFailure(
+                kind=ProblemKind.LAUNCH,
+                message=f"the files for payload and answer cannot be made: {error.strerror}",
+                hint="see whether the disk of the daemon's runtime directory is full or read-only",
+            )
+            return ProcessResult(launch_failure=failure)
+        try:
+            own = {name for name, _ in hook.env}
+            for name, path in (
+                (files.payload_variable, exchange.payload_path),
+                (files.answer_variable, exchange.answer_path),
+            ):
+                if name not in own:
+                    spawn.env[name] = path
+            result = await self._runner.run(spawn)
+            if result.exit_code != 0:
+                return result
+            answer = exchange.read_answer(limit_bytes)
+        finally:
+            exchange.remove()
+        if isinstance(answer, bytes):
+            return msgspec.structs.replace(result, answer=answer)
+        return msgspec.structs.replace(result, answer_fault=answer)
 
     def prepare(
         self, call: Call, invocation: Invocation
@@ -227,16 +266,17 @@ class Invoker:
         handler = hook.handler
         if handler is None:
             raise TypeError(f"{hook.name} did not load; it has nothing to run")
-        shell = call.settings.shell.command
+        shell, uv = call.settings.shell.command, call.settings.runtimes.uv
         if isinstance(handler, Script):
             # The contract's variables name the script's path, and finding that needs the environment's PATH.
-            resolved = resolve(handler, cwd=cwd, env=self._environment(call, invocation, ()), shell=shell)
+            env = self._environment(call, invocation, HookInput(stdin=None, env=()))
+            resolved = resolve(handler, cwd=cwd, env=env, shell=shell, uv=uv)
             script_path = resolved.script_path if isinstance(resolved, Resolved) else None
             given = dialect.input(event, hook, cwd, script_path=script_path)
-            env = self._environment(call, invocation, given.env)
+            env = self._environment(call, invocation, given)
         else:
             given = dialect.input(event, hook, cwd, script_path=None)
-            env = self._environment(call, invocation, given.env)
+            env = self._environment(call, invocation, given)
             resolved = resolve(handler, cwd=cwd, env=env, shell=shell)
         invocation.environment = tuple(env)
         return resolved, given, env
@@ -249,17 +289,17 @@ class Invoker:
             invocation.cwd = dialect.working_directory(invocation.event, hook, call.places)
         return invocation.cwd
 
-    def _environment(
-        self, call: Call, invocation: Invocation, contract: tuple[tuple[str, str], ...]
-    ) -> dict[str, str]:
+    def _environment(self, call: Call, invocation: Invocation, given: HookInput) -> dict[str, str]:
         hook = invocation.planned.hook
+        own = self._dialects[hook.dialect].own_environment(invocation.event, hook, call.places)
         return hook_environment(
             self._daemon_env if call.env is None else call.env,
             daemon=call.env is None,
             rules=self._rules_of(call.settings.env),
             hook=hook.name,
-            contract=contract,
-            own=hook.env,
+            without=given.without,
+            contract=given.env,
+            own=own,
             marks=Marks(
                 invocation_id=invocation.id,
                 execution_id=call.execution_id,

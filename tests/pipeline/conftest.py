@@ -19,6 +19,7 @@ from hooksd.model.outcome import Outcome
 from hooksd.model.records import Level
 from hooksd.pipeline.dispatch import DispatchOptions, Pipeline
 from hooksd.pipeline.execution import Execution
+from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runner import Runner
 from hooksd.protocol.methods.executions import ExecutionOpenParams
 
@@ -90,6 +91,7 @@ class Bench:
             daemon_env=self.env,
             daemon_cwd=str(self.root),
             socket_path="/run/hooksd.sock",
+            exchange=ExchangeFiles(str(self.root / "exchange")),
         )
         self.started = True
         return self.pipeline
