@@ -13,9 +13,8 @@ from collections.abc import Callable
 from hooksd.server.hangup import Loop
 
 
-__all__ = ["KqueueHangupWatch"]
-
 if sys.platform != "linux" and sys.platform != "win32":
+    __all__ = ["KqueueHangupWatch"]
 
     class KqueueHangupWatch:
         """`HangupWatch` on macOS and the BSDs."""

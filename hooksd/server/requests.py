@@ -155,6 +155,7 @@ class Requests(Generic[C]):
         answer: bytes | None = None
         try:
             entry = self._table.get(request.method) or _unknown_method(request.method)
+            params: Any
             try:
                 params = entry.decode(request.params)
             except msgspec.ValidationError:
