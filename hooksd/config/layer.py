@@ -19,7 +19,7 @@ from hooksd.config.sources import Source
 from hooksd.model.events import EventName
 from hooksd.model.hooks import Guard, Hook, NamePattern, ToolFilter
 from hooksd.model.problems import ConfigProblem, Severity
-from hooksd.model.sources import Document, SourceReport, SourceState
+from hooksd.model.sources import Document, DocumentSettings, SourceReport, SourceState
 
 
 __all__ = ["EMPTY_DOCUMENT", "Layer", "LayerCompiler", "LoadedSource", "Part"]
@@ -56,13 +56,21 @@ class Part:
         hooks: All of them, in file order.
         segments: What can happen at each event.
         answers: For each rule of the policy, the events for which a hook, running or not, has a name that fits it.
+        settings: What its document says besides its hooks.
         problems: Of hooks whose pattern the engine does not take although their dialect did.
     """
 
-    __slots__ = ("__weakref__", "answers", "hooks", "problems", "segments", "source")
+    __slots__ = ("__weakref__", "answers", "hooks", "problems", "segments", "settings", "source")
 
-    def __init__(self, source: Source | None, hooks: Sequence[Hook], policy: Policy) -> None:
+    def __init__(
+        self,
+        source: Source | None,
+        hooks: Sequence[Hook],
+        policy: Policy,
+        settings: DocumentSettings = EMPTY_DOCUMENT.settings,
+    ) -> None:
         self.source = source
+        self.settings = settings
         by_event: dict[EventName, list[int]] = {}
         for at, hook in enumerate(hooks):
             by_event.setdefault(hook.event, []).append(at)
@@ -142,7 +150,7 @@ class LayerCompiler:
         )
         part = self._parts.get(digest)
         if part is None:
-            part = Part(loaded.source, loaded.document.hooks, policy)
+            part = Part(loaded.source, loaded.document.hooks, policy, loaded.document.settings)
             self._parts[digest] = part
         return part
 

@@ -20,7 +20,7 @@ from hooksd.config.settings import Settings
 from hooksd.model.events import EventName
 from hooksd.model.hooks import Guard, Hook, Programmatic, Scope
 from hooksd.model.problems import ConfigProblem
-from hooksd.model.sources import SourceReport
+from hooksd.model.sources import DocumentSettings, SourceReport
 
 
 __all__ = ["CONFIGURED_PRIORITY", "Snapshot", "SnapshotTable"]
@@ -98,6 +98,27 @@ class Snapshot:
         if plan is None:
             plan = self._plans[key] = self._compose(agent, event)
         return plan
+
+    def document_settings(self, hook: Hook) -> DocumentSettings:
+        """What documents say about a hook: its own, and where that is silent those of the user in the same dialect.
+
+        What a project says holds for its own hooks only (Chrys dialect 1.8, as design.md narrows it).
+        """
+        own = [part for part in self._parts if part.source is not None and part.source.name == hook.source]
+        users = [
+            part
+            for part in self._parts
+            if part.source is not None
+            and part.source.scope is Scope.USER
+            and part.source.dialect == hook.dialect
+            and hook.scope is Scope.PROJECT
+        ]
+        said: dict[str, float | int] = {}
+        for part in (*own, *users):
+            for name, value in msgspec.structs.asdict(part.settings).items():
+                if value is not None:
+                    said.setdefault(name, value)
+        return msgspec.structs.replace(DocumentSettings(), **said)
 
     def _compose(self, agent: str, event: EventName) -> Plan:
         segments = []

@@ -13,6 +13,7 @@ from hooksd.config.snapshot import Snapshot, SnapshotTable
 from hooksd.model.events import Event, EventName
 from hooksd.model.hooks import Guard, GuardAction, Hook, Scope
 from hooksd.model.problems import ConfigProblem, Severity
+from hooksd.model.sources import Document, DocumentSettings
 
 
 MakeHook = Callable[..., Hook]
@@ -213,3 +214,27 @@ def test_serial_and_allowed_names_that_fit_no_hook_are_problems(
         ),
     ]
     assert [planned.serial for planned in snapshot.plan("bamboo", BEFORE).hooks] == [True, False]
+
+
+def test_what_documents_say_about_a_hook(make_hook: MakeHook, load: Load, snapshot_of: SnapshotOf) -> None:
+    mine = make_hook("mine")
+    theirs = make_hook("theirs", source="project-bamboo", scope=Scope.PROJECT)
+
+    def document(hook: Hook, **said: float) -> Document:
+        return Document(hooks=(hook,), problems=(), settings=DocumentSettings(**said))
+
+    snapshot = snapshot_of(
+        [load(document=document(mine, shutdown_grace_s=9.0, outbox_max_retries=7), content_digest="a")],
+        [
+            load(
+                name="project-bamboo",
+                scope=Scope.PROJECT,
+                document=document(theirs, outbox_max_retries=1),
+                content_digest="b",
+            )
+        ],
+    )
+
+    assert snapshot.document_settings(mine) == DocumentSettings(shutdown_grace_s=9.0, outbox_max_retries=7)
+    assert snapshot.document_settings(theirs) == DocumentSettings(shutdown_grace_s=9.0, outbox_max_retries=1)
+    assert snapshot.document_settings(make_hook("x", source="unknown")) == DocumentSettings()
