@@ -229,6 +229,26 @@ class AsyncClient:
         """See `Client.write_config`."""
         return await self.run(calls.write_config(source, expected_revision, content), timeout)
 
+    # --- trust in projects ---
+
+    async def list_trust(self, *, timeout: Optional[float] = None) -> Tuple[results.TrustedProject, ...]:
+        """See `Client.list_trust`."""
+        return await self.run(calls.list_trust(), timeout)
+
+    async def show_trust(self, directory: str, *, timeout: Optional[float] = None) -> results.TrustReview:
+        """See `Client.show_trust`."""
+        return await self.run(calls.show_trust(directory), timeout)
+
+    async def grant_trust(
+        self, directory: str, digest: str, *, timeout: Optional[float] = None
+    ) -> results.TrustGranted:
+        """See `Client.grant_trust`."""
+        return await self.run(calls.grant_trust(directory, digest), timeout)
+
+    async def revoke_trust(self, directory: str, *, timeout: Optional[float] = None) -> results.TrustRevoked:
+        """See `Client.revoke_trust`."""
+        return await self.run(calls.revoke_trust(directory), timeout)
+
     # --- programmatic hooks and the event stream ---
 
     async def register_hook(

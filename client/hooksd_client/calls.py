@@ -307,6 +307,27 @@ def write_config(source: str, expected_revision: int, content: str) -> Call[resu
     return Call("config/write", params, results.Written.from_answer)
 
 
+def list_trust() -> Call[Tuple[results.TrustedProject, ...]]:
+    """`trust/list`."""
+    return Call("trust/list", {}, _many("projects", results.TrustedProject), repeatable=True)
+
+
+def show_trust(directory: str) -> Call[results.TrustReview]:
+    """`trust/show`."""
+    return Call("trust/show", {"dir": directory}, results.TrustReview.from_answer, repeatable=True)
+
+
+def grant_trust(directory: str, digest: str) -> Call[results.TrustGranted]:
+    """`trust/grant`: granting the same digest twice is granting it once."""
+    params = {"dir": directory, "digest": digest}
+    return Call("trust/grant", params, results.TrustGranted.from_answer, repeatable=True)
+
+
+def revoke_trust(directory: str) -> Call[results.TrustRevoked]:
+    """`trust/revoke`: a repeat would not tell that there was a grant."""
+    return Call("trust/revoke", {"dir": directory}, results.TrustRevoked.from_answer)
+
+
 def status() -> Call[results.Status]:
     """`daemon/status`."""
     return Call("daemon/status", {}, results.Status.from_answer, repeatable=True)

@@ -271,6 +271,30 @@ class Client:
         """
         return self.run(calls.write_config(source, expected_revision, content), timeout)
 
+    # --- trust in projects ---
+
+    def list_trust(self, *, timeout: Optional[float] = None) -> Tuple[results.TrustedProject, ...]:
+        """The projects that were granted trust, and those that bring hooks along and were not."""
+        return self.run(calls.list_trust(), timeout)
+
+    def show_trust(self, directory: str, *, timeout: Optional[float] = None) -> results.TrustReview:
+        """What trusting a project would cover, and how it differs from what was granted; the directory is absolute."""
+        return self.run(calls.show_trust(directory), timeout)
+
+    def grant_trust(
+        self, directory: str, digest: str, *, timeout: Optional[float] = None
+    ) -> results.TrustGranted:
+        """Trust a project's hooks. Only for programs in which a person has just seen what the digest stands for.
+
+        Raises:
+            StaleRevision: Something else is there than what the digest stands for.
+        """
+        return self.run(calls.grant_trust(directory, digest), timeout)
+
+    def revoke_trust(self, directory: str, *, timeout: Optional[float] = None) -> results.TrustRevoked:
+        """Take the trust in a project back."""
+        return self.run(calls.revoke_trust(directory), timeout)
+
     # --- programmatic hooks and the event stream ---
 
     def register_hook(

@@ -42,6 +42,11 @@ __all__ = [
     "ServerInfo",
     "SourceReport",
     "Status",
+    "TrustFile",
+    "TrustGranted",
+    "TrustReview",
+    "TrustRevoked",
+    "TrustedProject",
     "Validation",
     "Welcome",
     "Written",
@@ -432,6 +437,64 @@ class Written(Result):
 
     revision: int
     problems: Tuple[ConfigProblem, ...] = _many(ConfigProblem)
+
+
+@dataclass(frozen=True)
+class TrustedProject(Result):
+    """One project of `trust/list`; `granted_at` is in seconds since the epoch, None where nothing was granted."""
+
+    dir: str
+    state: str
+    digest: str = ""
+    granted_at: Optional[float] = None
+    problems: Tuple[ConfigProblem, ...] = _many(ConfigProblem)
+
+
+@dataclass(frozen=True)
+class TrustFile(Result):
+    """A file that trust covers, and how it is against what was granted (`same`, `new`, `changed`, `missing`)."""
+
+    path: str
+    role: str = ""
+    change: str = ""
+    sha256: str = ""
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TrustReview(Result):
+    """Result of `trust/show`; `digest` is what `grant_trust` wants to be told."""
+
+    dir: str
+    state: str
+    digest: str
+    granted_digest: Optional[str] = None
+    granted_at: Optional[float] = None
+    files: Tuple[TrustFile, ...] = _many(TrustFile)
+    diff: str = ""
+    diff_is_whole: bool = True
+    not_covered: Tuple[str, ...] = _words()
+    problems: Tuple[ConfigProblem, ...] = _many(ConfigProblem)
+
+
+@dataclass(frozen=True)
+class TrustGranted(Result):
+    """Result of `trust/grant`."""
+
+    dir: str
+    state: str
+    digest: str = ""
+    granted_at: float = 0.0
+    revision: int = 0
+
+
+@dataclass(frozen=True)
+class TrustRevoked(Result):
+    """Result of `trust/revoke`."""
+
+    dir: str
+    revoked: bool
+    revision: int = 0
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from hooksd.config.examine import Examined, Probe, Subject, carry_over, examine,
 from hooksd.config.guards import Policy
 from hooksd.config.last_good import LastGood
 from hooksd.config.layer import EMPTY_DOCUMENT, Layer, LayerCompiler, LoadedSource
-from hooksd.config.projects import TrustGate, admission
 from hooksd.config.settings import Settings
 from hooksd.config.settings_file import SettingsDocument, read_settings
 from hooksd.config.settling import Clock
 from hooksd.config.sources import Source, base_sources, project_sources
+from hooksd.config.trust import Judge, Verdict
 from hooksd.dialects.base import Dialect
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import Document, Origin, SourceState
@@ -66,15 +66,32 @@ class ConfigPlaces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A source, and what was seen of its file."""
+    """A source, and what was seen of its file.
+
+    Attributes:
+        source: The source.
+        examined: Its file.
+        withheld: Of a project that is not trusted, hooks that are known but not run.
+        trust: Of a project, what its compiled form depends on besides the text in force.
+        counts: Whether `withheld` decides anything.
+    """
 
     source: Source
     examined: Examined[Document]
+    withheld: Document | None = None
+    trust: str = ""
+    counts: bool = False
 
     @property
     def digest(self) -> str:
-        """Of the text in force; "" where there is none."""
-        return self.examined.in_force.digest if self.examined.in_force else ""
+        """Of what is in force; "" where nothing is."""
+        return self.content_digest if self.examined.in_force is not None or self.counts else ""
+
+    @property
+    def content_digest(self) -> str:
+        """Of everything that its compiled form depends on."""
+        text = self.examined.in_force.digest if self.examined.in_force is not None else ""
+        return f"{text} {self.trust}".strip()
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +101,9 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         root: The workspace.
         policy: The settings it was put together with.
         identities: The files of `Base` it was put together with.
+        read: Its sources as they were read, trusted or not.
+        files: The same sources, with what is in force of them.
+        verdict: What is known of the project; None where nothing of it may run anyway.
         layer: Compiled.
         in_force: Digest of what is in force of it; "" where there is nothing.
         probes: What to look at to see whether anything changed.
@@ -93,7 +113,9 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     policy: Policy
     identities: frozenset[tuple[int, int]]
+    read: tuple[SourceFile, ...]
     files: tuple[SourceFile, ...]
+    verdict: Verdict | None
     layer: Layer
     in_force: str
     probes: tuple[Probe, ...]
@@ -130,16 +152,16 @@ class Assembler:
     Args:
         places: Where everything lies.
         dialects: Those that are built in.
-        trust: Asked about the files of projects.
+        judge: Asked about projects.
         last_good: What an earlier daemon kept.
     """
 
     def __init__(
-        self, places: ConfigPlaces, dialects: Mapping[str, Dialect], trust: TrustGate, last_good: LastGood
+        self, places: ConfigPlaces, dialects: Mapping[str, Dialect], judge: Judge, last_good: LastGood
     ) -> None:
         self._places = places
         self._dialects = dialects
-        self._trust = trust
+        self._judge = judge
         self._last_good = last_good
         self._compiler = LayerCompiler()
 
@@ -193,32 +215,80 @@ class Assembler:
         self, root: str, base: Base, before: Project | None, clock: Clock, *, afresh: bool = False
     ) -> Project:
         """Look at the sources of a workspace; one that is the same file as a source of `base` is left out."""
-        known = {file.source.name: file for file in before.files} if before else {}
-        subject = functools.partial(self._project_subject, root, base.policy.settings)
-        files = tuple(
-            self._examined(source, known.get(source.name), clock, subject, afresh=afresh)
-            for source in project_sources(base.policy.settings, root, dialects=self._dialects)
-            if identify(source.candidates) not in base.identities
-        )
+        policy = base.policy
+        read = self.read_project(root, base, before.read if before else (), clock, afresh=afresh)
+        verdict = None
+        if policy.settings.projects.enabled:
+            verdict = self._judge.judge(root, [(file.source, file.examined) for file in read])
         if (
             before is not None
-            and before.policy is base.policy
+            and before.policy is policy
             and before.identities is base.identities
-            and _same(files, before.files)
+            and before.verdict == verdict
+            and _same(read, before.read)
         ):
             return before
+        files = (
+            read if verdict is None else tuple(self._admitted(root, file, verdict, policy) for file in read)
+        )
         return Project(
             root=root,
-            policy=base.policy,
+            policy=policy,
             identities=base.identities,
+            read=read,
             files=files,
+            verdict=verdict,
             # Workspaces that bring nothing along have one layer in common, and so one snapshot.
-            layer=self._compiler.compile(
-                [_loaded(file) for file in files if _says_something(file)], base.policy
-            ),
+            layer=self._compiler.compile([_loaded(file) for file in files if _says_something(file)], policy),
             in_force=_in_force_digest(None, files) if any(file.digest for file in files) else "",
-            probes=quick_probes([probe for file in files for probe in file.examined.probes]),
-            due_s=_due([file.examined for file in files]),
+            probes=quick_probes(
+                [
+                    *(probe for file in read for probe in file.examined.probes),
+                    *(verdict.probes if verdict is not None else ()),
+                ]
+            ),
+            due_s=_due([file.examined for file in read]),
+        )
+
+    def read_project(
+        self,
+        root: str,
+        base: Base,
+        before: tuple[SourceFile, ...],
+        clock: Clock,
+        *,
+        afresh: bool = False,
+        settings: Settings | None = None,
+    ) -> tuple[SourceFile, ...]:
+        """Read the sources of a workspace, whether or not they are trusted.
+
+        Args:
+            root: The workspace's real directory.
+            base: What else is in force; a source that is the same file as one of it is left out.
+            before: What this said last.
+            clock: Now.
+            afresh: Read everything, even what looks the same.
+            settings: Other settings than those in force.
+        """
+        settings = settings or base.policy.settings
+        known = {file.source.name: file for file in before}
+        subject = functools.partial(self._project_subject, root, settings)
+        return tuple(
+            self._examined(source, known.get(source.name), clock, subject, afresh=afresh)
+            for source in project_sources(settings, root, dialects=self._dialects)
+            if identify(source.candidates) not in base.identities
+        )
+
+    def _admitted(self, root: str, file: SourceFile, verdict: Verdict, policy: Policy) -> SourceFile:
+        admitted = self._judge.admit(
+            root, file.source, file.examined, verdict, policy.settings.projects, policy.guards_a_hook
+        )
+        return SourceFile(
+            source=file.source,
+            examined=admitted.examined,
+            withheld=admitted.withheld,
+            trust=admitted.trust,
+            counts=admitted.counts,
         )
 
     # -- what there is to know about each file
@@ -234,7 +304,6 @@ class Assembler:
             candidates=(path,),
             read=read,
             last_good=functools.partial(self._last_good.load, path, SETTINGS_DIALECT),
-            admit=_admit,
             required=self._places.settings_required,
         )
 
@@ -243,7 +312,6 @@ class Assembler:
             candidates=source.candidates,
             read=self._reader(source),
             last_good=functools.partial(self._last_good.load, source.candidates[0], source.dialect),
-            admit=_admit,
             disabled=source.disabled,
             problems=source.problems,
         )
@@ -261,19 +329,19 @@ class Assembler:
             )
         return Subject(
             candidates=source.candidates,
-            read=self._reader(source),
-            # What was trusted of a project is kept by who granted the trust.
-            last_good=_nothing,
-            admit=functools.partial(admission, self._trust, root),
+            # Unusable ones too: what a text means is nobody's business before it is known whether it is trusted.
+            read=self._reader(source, only_usable=False),
+            # What was trusted of a project is kept with the grant, and serves while the file is being written.
+            last_good=functools.partial(self._judge.granted_text, root, source),
             disabled=source.disabled,
             problems=problems,
         )
 
-    def _reader(self, source: Source) -> ReadText:
+    def _reader(self, source: Source, *, only_usable: bool = True) -> ReadText:
         def read(text: bytes, path: str) -> tuple[Document | None, tuple[ConfigProblem, ...]]:
             origin = Origin(source=source.name, scope=source.scope, file=path)
             document = self._dialects[source.dialect].read(text, origin)
-            return (document if document.usable else None), document.problems
+            return (document if document.usable or not only_usable else None), document.problems
 
         return read
 
@@ -326,27 +394,19 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _admit(text: bytes) -> tuple[SourceState, tuple[ConfigProblem, ...]]:
-    del text
-    return SourceState.LOADED, ()
-
-
-def _nothing() -> None:
-    return None
-
-
 def _says_something(file: SourceFile) -> bool:
     return file.examined.state is not SourceState.MISSING or bool(file.examined.problems)
 
 
 def _loaded(file: SourceFile) -> LoadedSource:
     examined = file.examined
+    document = examined.in_force.value if examined.in_force else file.withheld
     return LoadedSource(
         source=file.source,
         path=examined.path,
         state=examined.state,
-        document=examined.in_force.value if examined.in_force else EMPTY_DOCUMENT,
-        content_digest=file.digest,
+        document=document or EMPTY_DOCUMENT,
+        content_digest=file.content_digest,
         problems=examined.problems,
     )
 
@@ -354,7 +414,9 @@ def _loaded(file: SourceFile) -> LoadedSource:
 def _in_force_digest(policy: Policy | None, files: tuple[SourceFile, ...]) -> str:
     """Of what decides; what is only told about it (states, problems of newer versions) does not count."""
     parts = [
-        (file.source, file.examined.in_force.path, file.digest) for file in files if file.examined.in_force
+        (file.source, file.examined.in_force.path if file.examined.in_force else "", file.digest)
+        for file in files
+        if file.digest
     ]
     return hashlib.sha256(msgspec.json.encode((policy.digest if policy else "", parts))).hexdigest()
 

@@ -13,6 +13,7 @@ import msgspec
 
 from hooksd.config.assemble import SETTINGS_SOURCE, Base, Project
 from hooksd.config.examine import Examined, unchanged
+from hooksd.config.files import is_missing
 from hooksd.config.projects import MAX_WORKSPACES
 from hooksd.config.settling import OPEN_PATIENCE_S
 from hooksd.config.snapshot import Snapshot, SnapshotTable
@@ -146,6 +147,10 @@ class Current:
             for file in project.files:
                 if file.source.enabled:
                     paths.update(file.source.candidates)
+            if project.verdict is not None:
+                paths.update(
+                    probe.path for probe in project.verdict.probes if not is_missing(probe.signature)
+                )
         return frozenset(paths)
 
     @property

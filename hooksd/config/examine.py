@@ -59,7 +59,6 @@ class Subject(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         candidates: Absolute paths; the first that exists is the file.
         read: Gives the meaning of a text read from a path, None if it cannot be used, and what is wrong with it.
         last_good: Gives the copy that an earlier daemon kept, None if there is none.
-        admit: Says of a text whether it may be used at all: LOADED, else UNTRUSTED or CHANGED, and what to tell.
         disabled: Why it is not to be read; None when it is.
         problems: Told where the file exists; with an error among them it is not read.
         required: The file must be there: missing means invalid.
@@ -68,7 +67,6 @@ class Subject(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     candidates: tuple[str, ...]
     read: Callable[[bytes, str], tuple[T | None, tuple[ConfigProblem, ...]]]
     last_good: Callable[[], bytes | None]
-    admit: Callable[[bytes], tuple[SourceState, tuple[ConfigProblem, ...]]]
     disabled: str | None = None
     problems: tuple[ConfigProblem, ...] = ()
     required: bool = False
@@ -284,9 +282,6 @@ def _gone(subject: Subject[T], probes: tuple[Probe, ...], before: Examined[T]) -
 def _taken(
     subject: Subject[T], path: str, probes: tuple[Probe, ...], before: Examined[T], data: bytes
 ) -> Examined[T]:
-    state, refusal = subject.admit(data)
-    if state is not SourceState.LOADED:
-        return Examined(path=path, state=state, problems=(*subject.problems, *refusal), probes=probes)
     value, problems = subject.read(data, path)
     problems = (*subject.problems, *problems)
     if value is None:

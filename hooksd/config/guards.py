@@ -114,6 +114,10 @@ class Policy:
         """The positions of the rules that fit a hook's name, ascending."""
         return tuple(at for at, rule in enumerate(self.rules) if rule.fits(name))
 
+    def guards_a_hook(self, name: str) -> bool:
+        """Whether any guard fits a hook's name, for whatever event."""
+        return any(at < len(self.guards) for at in self.fitting(name))
+
     def strictest(self, fitting: Sequence[int], event: EventName, *, gate: bool) -> Guard | None:
         """Of the guards among these rules, the strictest that applies to the event; the first of equal ones.
 

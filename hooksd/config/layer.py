@@ -18,7 +18,7 @@ from hooksd.config.plan import PlannedHook, Segment, plan_hook
 from hooksd.config.sources import Source
 from hooksd.model.events import EventName
 from hooksd.model.hooks import Guard, Hook, NamePattern, ToolFilter
-from hooksd.model.problems import ConfigProblem, Severity
+from hooksd.model.problems import ConfigProblem, ProblemKind, Severity
 from hooksd.model.sources import Document, DocumentSettings, SourceReport, SourceState
 
 
@@ -36,7 +36,7 @@ class LoadedSource(msgspec.Struct, frozen=True, kw_only=True):
         path: The file it was read from; the first candidate when there is none.
         state: What became of it.
         document: What is in force of it: the last good version where `state` is invalid.
-        content_digest: Of the text that `document` was read from, "" for `EMPTY_DOCUMENT`.
+        content_digest: Of the text that `document` was read from and of the trust in it, "" for `EMPTY_DOCUMENT`.
         problems: Everything that is wrong with the source and its file as they are now.
     """
 
@@ -79,17 +79,17 @@ class Part:
         problems = []
         self.segments: dict[EventName, Segment] = {}
         for event, positions in by_event.items():
-            active = [at for at in positions if hooks[at].inactive is None]
+            fitting = {at: policy.fitting(hooks[at].name) for at in positions}
+            # Most hooks fit the same rules, as a rule none.
+            treatments = {rules: policy.treatment(rules, event) for rules in set(fitting.values())}
+            active = [at for at in positions if _is_active(hooks[at], treatments[fitting[at]])]
             index = NameIndex([_name_rule(hooks[at]) for at in active])
             for row, why in sorted(index.refused.items()):
                 if hooks[active[row]].load_problem is None:
                     problem = _refusal(hooks[active[row]], why)
                     problems.append(problem)
                     current[active[row]] = msgspec.structs.replace(hooks[active[row]], load_problem=problem)
-            fitting = {at: policy.fitting(hooks[at].name) for at in positions}
-            # Most hooks fit the same rules, as a rule none.
-            treatments = {rules: policy.treatment(rules, event) for rules in set(fitting.values())}
-            for rule in {rule for rules in treatments for rule in rules}:
+            for rule in {rule for at in positions if _answers(hooks[at]) for rule in fitting[at]}:
                 answers[rule].add(event)
             rows = [_planned(current[at], treatments[fitting[at]]) for at in active]
             self.segments[event] = Segment(
@@ -132,7 +132,7 @@ class LayerCompiler:
 
     def compile(self, loaded: Sequence[LoadedSource], policy: Policy) -> Layer:
         """The layer of these sources; it may take long, so call it off the loop."""
-        digest = _digest([*loaded, policy.rules_digest])
+        digest = _digest([*map(_identity, loaded), policy.rules_digest])
         with self._lock:
             layer = self._layers.get(digest)
             if layer is None:
@@ -144,15 +144,33 @@ class LayerCompiler:
         return layer
 
     def _part(self, loaded: LoadedSource, policy: Policy) -> Part:
-        # The state as well: what is made of a text may hang on whether it is trusted.
-        digest = _digest(
-            [loaded.source, loaded.path, loaded.state, loaded.content_digest, policy.rules_digest]
-        )
+        digest = _digest([*_identity(loaded)[:-1], policy.rules_digest])
         part = self._parts.get(digest)
         if part is None:
             part = Part(loaded.source, loaded.document.hooks, policy, loaded.document.settings)
             self._parts[digest] = part
         return part
+
+
+def _identity(loaded: LoadedSource) -> tuple[object, ...]:
+    """What a source's compiled form depends on, and last what is only told with it.
+
+    The state as well: what is made of a text may hang on whether it is trusted.
+    """
+    return loaded.source, loaded.path, loaded.state, loaded.content_digest, loaded.problems
+
+
+def _is_active(hook: Hook, treatment: Treatment) -> bool:
+    """Whether it may have a place in a plan. An untrusted one has where a guard makes its absence count, and only there."""
+    if hook.inactive is not None:
+        return False
+    untrusted = hook.withheld is not None and hook.withheld.kind is ProblemKind.UNTRUSTED
+    return not untrusted or treatment.gated is not None or treatment.observed is not None
+
+
+def _answers(hook: Hook) -> bool:
+    """Whether a guard's hook can be said to be there; no file that nobody trusts may say so."""
+    return hook.withheld is None or hook.withheld.blocks
 
 
 def _name_rule(hook: Hook) -> str | ExactName | None:
@@ -167,11 +185,12 @@ def _name_rule(hook: Hook) -> str | ExactName | None:
 
 
 def _planned(hook: Hook, treatment: Treatment) -> tuple[PlannedHook | None, PlannedHook | None]:
-    """The hook in the plan of a gate and of an observer; None if it did not load and no guard minds."""
+    """The hook in the plan of a gate and of an observer; None if it did not load or is not trusted and no guard minds."""
     gated, observed, serial = treatment
+    untrusted = hook.withheld is not None and hook.withheld.kind is ProblemKind.UNTRUSTED
 
     def planned(guard: Guard | None) -> PlannedHook | None:
-        if guard is None and hook.load_problem is not None:
+        if guard is None and (untrusted or hook.load_problem is not None):
             return None
         return plan_hook(hook, guard=guard, serial=serial)
 
@@ -196,7 +215,10 @@ def _report(loaded: LoadedSource, part: Part) -> SourceReport:
         scope=loaded.source.scope,
         path=loaded.path,
         state=loaded.state,
-        hooks=sum(hook.inactive is None and hook.load_problem is None for hook in part.hooks),
+        hooks=sum(
+            hook.inactive is None and hook.load_problem is None and hook.withheld is None
+            for hook in part.hooks
+        ),
         problems=(*loaded.problems, *part.problems),
     )
 

@@ -185,6 +185,8 @@ def _is_background(planned: PlannedHook) -> bool:
 def _why_not(hook: Hook, event: Event) -> str:
     if hook.inactive is not None:
         return hook.inactive
+    if hook.withheld is not None:
+        return f"{hook.withheld.message}; {hook.withheld.hint}"
     if hook.load_problem is not None:
         return f"it did not load: {hook.load_problem.describe()}"
     match hook.match:

@@ -12,17 +12,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from hooksd.config.assemble import SETTINGS_DIALECT, SETTINGS_SOURCE, Assembler, Base, ConfigPlaces, Project
 from hooksd.config.check import check_file, check_text, has_errors
 from hooksd.config.current import Current, Waiting
+from hooksd.config.digests import FileDigests
 from hooksd.config.examine import Examined
+from hooksd.config.grants import Grants
 from hooksd.config.guards_file import guards_json
 from hooksd.config.last_good import InForce, LastGood
-from hooksd.config.projects import Roots, TrustGate, trust_nobody
+from hooksd.config.projects import Roots
 from hooksd.config.rounds import Request, Rounds
 from hooksd.config.settings import Settings
 from hooksd.config.settling import OPEN_PATIENCE_S, Clock
@@ -37,6 +39,8 @@ from hooksd.config.tell import (
     project_records,
     waiting_record,
 )
+from hooksd.config.trust import Judge
+from hooksd.config.trust_desk import TrustDesk
 from hooksd.config.watch import POLL_S, Watcher
 from hooksd.config.write import StaleRevision, WriteTarget, write_checked
 from hooksd.dialects import DIALECTS
@@ -56,6 +60,8 @@ from hooksd.protocol.methods.config import (
 
 
 __all__ = ["ConfigStatus", "ConfigStore"]
+
+T = TypeVar("T")
 
 
 class ConfigStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,21 +92,20 @@ class ConfigStore:
     Args:
         places: Where configuration and state lie.
         dialects: Those that are built in.
-        trust: Asked about the hooks files of projects.
+
+    Attributes:
+        trust: The methods `trust/*`.
     """
 
-    def __init__(
-        self,
-        places: ConfigPlaces,
-        *,
-        dialects: Mapping[str, Dialect] = DIALECTS,
-        trust: TrustGate = trust_nobody,
-    ) -> None:
+    def __init__(self, places: ConfigPlaces, *, dialects: Mapping[str, Dialect] = DIALECTS) -> None:
         self._dialects = dialects
         self._notes: deque[Record] = deque()
         """Told by other threads; given to the recorder on the loop's."""
-        self._last_good = LastGood(places.state_dir, lambda message: self._notes.append(note_record(message)))
-        self._assembler = Assembler(places, dialects, trust, self._last_good)
+        self._last_good = LastGood(places.state_dir, self._note)
+        self._grants = Grants(places.state_dir, self._note)
+        judge = Judge(self._grants, dialects, FileDigests())
+        self._assembler = Assembler(places, dialects, judge, self._last_good)
+        self.trust = TrustDesk(self, self._assembler, judge, self._grants, dialects)
         self._roots = Roots()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hooksd-config")
         self._watch_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hooksd-watch")
@@ -334,6 +339,25 @@ class ConfigStore:
         )
 
     # ------------------------------------------------------------------------------------------------------------------
+    # For the methods of trust (`trust_desk.StoreView`)
+
+    def trust_base(self) -> Base:
+        """What is in force besides projects."""
+        return self._current.base
+
+    def trust_projects(self) -> Mapping[str, Project]:
+        """The workspaces that are known, by their real directories."""
+        return self._current.projects
+
+    async def in_thread(self, job: Callable[[], T]) -> T:
+        """Do something in the thread that reads the configuration."""
+        return await self._loop.run_in_executor(self._thread, job)
+
+    async def look_at(self, root: str) -> None:
+        """Have a workspace looked at from now on, and what is new of it put in force."""
+        await self._look(root)
+
+    # ------------------------------------------------------------------------------------------------------------------
     # Rounds
 
     async def _look(self, root: str | None, *, everything: bool = False) -> list[Waiting]:
@@ -380,6 +404,8 @@ class ConfigStore:
     ) -> tuple[Base, list[Project]]:
         """In the thread: look at everything, read what changed."""
         clock = Clock.now()
+        if afresh:
+            self._grants.forget_remembered()
         base = self._assembler.base(before, clock, afresh=afresh)
         if base.policy is not before.policy or base.identities is not before.identities:
             # What was put together with the old ones does not fit any more.
@@ -450,6 +476,9 @@ class ConfigStore:
 
     # ------------------------------------------------------------------------------------------------------------------
     # Telling
+
+    def _note(self, message: str) -> None:
+        self._notes.append(note_record(message))
 
     def _tell(self, records: Iterable[Record]) -> None:
         while self._notes:

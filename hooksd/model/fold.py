@@ -101,6 +101,8 @@ _STATUS = {
     ProblemKind.CANCELLED: Status.CANCELLED,
     ProblemKind.NOT_RUN: Status.SKIPPED,
     ProblemKind.TOO_DEEP: Status.SKIPPED,
+    ProblemKind.UNTRUSTED: Status.SKIPPED,
+    ProblemKind.CHANGED: Status.SKIPPED,
 }
 """The status of a failure by its kind; every other kind is `failed`."""
 

@@ -209,17 +209,19 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pins(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a project that its hooks name, as they were when the project was granted trust (design rule 9).
+    """The files of a project that a hook names, as they were when the project was granted trust (design rule 9).
 
     Attributes:
         root: The project's real directory.
         files: Path relative to it and SHA-256 of the content, by path.
         blocks: Whether a file that differs blocks a gate (`[projects] on_changed`).
+        hint: What to do when one differs.
     """
 
     root: str
     files: tuple[tuple[str, str], ...]
     blocks: bool
+    hint: str
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,6 +44,8 @@ def explain(
             others.append(NotMatched(hook=hook.name, why="its client has taken it out"))
         elif not (match := planned.matches(event)).matched:
             others.append(NotMatched(hook=hook.name, why=match.why or "its own condition does not hold"))
+        elif hook.withheld is not None:
+            others.append(NotMatched(hook=hook.name, why=f"{hook.withheld.message}; {hook.withheld.hint}"))
         elif hook.load_problem is not None:
             told = f"it did not load and is guarded, so it fails: {hook.load_problem.describe()}"
             others.append(NotMatched(hook=hook.name, why=told))

@@ -20,6 +20,7 @@ from hooksd.model.hooks import Contract, Hook, Script
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.reply import Reply
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
+from hooksd.pipeline.pinned import PinGate, withheld_reply
 from hooksd.pipeline.programmatic import Registry
 from hooksd.pipeline.slots import Busy, Lane, Slots
 from hooksd.pipeline.trace import Trace
@@ -154,6 +155,7 @@ class Invoker:
         self._daemon_env = daemon_env
         self._socket_path = socket_path
         self._rules: dict[int, tuple[EnvSettings, EnvironmentRules]] = {}
+        self._pins = PinGate()
 
     async def run(self, call: Call, invocation: Invocation) -> Reply:
         """Run a hook and fill in its invocation; every failure is a reply.
@@ -197,7 +199,13 @@ class Invoker:
         cwd = self.place(call, invocation)
         if hook.contract is Contract.PROGRAMMATIC:
             return await self._registry.invoke(hook, event, cwd, now if deadline is None else deadline)
+        if hook.withheld is not None:
+            return withheld_reply(hook, hook.withheld, event)
         resolved, given, env = self.prepare(call, invocation)
+        # Last, so that as little as possible can happen between the check and the start.
+        stopped = await self._pins.stop(hook, event, cwd)
+        if stopped is not None:
+            return stopped
         if isinstance(resolved, LaunchFailure):
             invocation.result = ProcessResult(launch_failure=resolved)
         else:

@@ -26,6 +26,7 @@ from hooksd.pipeline.background import Kind, Work, span_of
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.executions import Executions
 from hooksd.pipeline.invocation import Call, Invocation, Invoker, new_invocation_id
+from hooksd.pipeline.pinned import withheld_reply
 from hooksd.pipeline.programmatic import Registry
 from hooksd.pipeline.reports import Reporter, report_of, started, without_run
 from hooksd.pipeline.results import Results
@@ -96,6 +97,10 @@ class Pass:
                 reports.append(self._without_run(step.planned, step.verdict))
                 work.ids.pop(invocation_id, None)
             elif not self._takes_part(planned):
+                work.ids.pop(invocation_id, None)
+            elif planned.hook.withheld is not None:
+                reply = withheld_reply(planned.hook, planned.hook.withheld, self._event)
+                reports.append(self._without_run(planned, self._fold.add(planned, reply)))
                 work.ids.pop(invocation_id, None)
             elif planned.hook.mode is not Mode.BLOCKING:
                 work.ids.pop(invocation_id, None)

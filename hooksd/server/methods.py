@@ -1,7 +1,7 @@
 """The method table: nothing but translation between the protocol and the rooms that do the work.
 
-A method answers at once where it can; where it must wait it gives a `Step`. Methods that are not here (`trust/*`,
-`outbox/*`, `hook/relay`) answer -32601.
+A method answers at once where it can; where it must wait it gives a `Step`. Methods that are not here (`outbox/*`,
+`hook/relay`) answer -32601.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from hooksd.protocol.methods.programmatic import (
     HookRegisterResult,
     HookUnregisterParams,
 )
+from hooksd.protocol.methods.trust import TrustGrantParams, TrustRevokeParams, TrustShowParams
 from hooksd.server.connection import Connection
 from hooksd.server.control import DaemonControl
 from hooksd.server.peer import parse_depth
@@ -135,6 +136,10 @@ class Methods:
             "config/validate": self._validate,
             "config/reload": self._reload,
             "config/write": self._write,
+            "trust/list": self._trust_list,
+            "trust/show": self._trust_show,
+            "trust/grant": self._trust_grant,
+            "trust/revoke": self._trust_revoke,
             "events/subscribe": self._subscribe,
             "events/unsubscribe": self._unsubscribe,
             "daemon/status": self._status,
@@ -328,6 +333,21 @@ class Methods:
 
     def _write(self, _: Connection, params: ConfigWriteParams) -> Step:
         return Step(self._store.write(params.source, params.expected_revision, params.content))
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Trust
+
+    def _trust_list(self, _: Connection, __: NoParams) -> Step:
+        return Step(self._store.trust.list_projects())
+
+    def _trust_show(self, _: Connection, params: TrustShowParams) -> Step:
+        return Step(self._store.trust.show(params.dir))
+
+    def _trust_grant(self, _: Connection, params: TrustGrantParams) -> Step:
+        return Step(self._store.trust.grant(params.dir, params.digest))
+
+    def _trust_revoke(self, _: Connection, params: TrustRevokeParams) -> Step:
+        return Step(self._store.trust.revoke(params.dir))
 
     # ------------------------------------------------------------------------------------------------------------------
     # Records

@@ -44,7 +44,6 @@ class House:
             candidates=(str(self.path),),
             read=meaning,
             last_good=lambda: None,
-            admit=lambda _: (SourceState.LOADED, ()),
         )
         self.state: Examined[str] | None = None
         self.passed_s = 10.0
@@ -325,15 +324,6 @@ def test_a_problem_of_the_source_is_told_with_those_of_the_file(house: House) ->
     house.write("odd")
 
     assert house.look().problems == (WARNING, WARNING)
-
-
-def test_a_file_that_is_not_admitted_is_not_in_force(house: House) -> None:
-    house.write("one")
-    house.look()
-    house.be(admit=lambda _: (SourceState.CHANGED, (WARNING,)))
-    found = house.look(afresh=True)
-
-    assert (found.state, value(found), found.problems) == (SourceState.CHANGED, None, (WARNING,))
 
 
 def test_a_required_file_must_be_there(house: House) -> None:

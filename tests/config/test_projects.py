@@ -1,4 +1,4 @@
-"""Workspaces: where they really are, and who may say that their hooks may run."""
+"""Workspaces: where they really are."""
 
 from __future__ import annotations
 
@@ -7,39 +7,7 @@ from pathlib import Path
 import pytest
 
 from hooksd.config import projects
-from hooksd.config.projects import Roots, Trust, admission, trust_nobody
-from hooksd.model.sources import SourceState
-
-
-@pytest.mark.parametrize(
-    ("trust", "state", "told"),
-    [
-        (Trust.TRUSTED, SourceState.LOADED, []),
-        (Trust.UNTRUSTED, SourceState.UNTRUSTED, ["this project is not trusted: its hooks are not loaded"]),
-        (
-            Trust.CHANGED,
-            SourceState.CHANGED,
-            ["this project was trusted and has changed since: its hooks are not loaded"],
-        ),
-    ],
-)
-def test_only_trusted_content_is_admitted(trust: Trust, state: SourceState, told: list[str]) -> None:
-    asked: list[tuple[str, bytes]] = []
-
-    def gate(directory: str, content: bytes) -> Trust:
-        asked.append((directory, content))
-        return trust
-
-    found, problems = admission(gate, "/work", b"text")
-
-    assert asked == [("/work", b"text")]
-    assert found is state
-    assert [problem.message for problem in problems] == told
-    assert all("hooksd trust show /work" in str(problem.hint) for problem in problems)
-
-
-def test_nobody_is_trusted_without_a_grant() -> None:
-    assert trust_nobody("/work", b"text") is Trust.UNTRUSTED
+from hooksd.config.projects import Roots
 
 
 @pytest.mark.parametrize("workspace", ["", "relative", "zero\0byte"])

@@ -21,7 +21,6 @@ from watchdog.utils import BaseThread
 
 from hooksd.config import current, settling, store as store_module
 from hooksd.config.assemble import ConfigPlaces
-from hooksd.config.projects import Trust
 from hooksd.config.snapshot import Snapshot
 from hooksd.config.store import ConfigStore
 from hooksd.config.write import StaleRevision
@@ -61,7 +60,6 @@ class House:
             directory.mkdir(parents=True)
         self.dialects = dict(DIALECTS)
         self.required = False
-        self.trust: Callable[[str, bytes], Trust] = lambda directory, content: Trust.UNTRUSTED
         self.records: list[tuple[Level, str, Mapping[str, Any]]] = []
         self.recorded = asyncio.Event()
         self.running: ConfigStore | None = None
@@ -80,7 +78,7 @@ class House:
             home=str(self.root / "home"),
             env={},
         )
-        return ConfigStore(places, dialects=self.dialects, trust=self.trust)
+        return ConfigStore(places, dialects=self.dialects)
 
     def start(self) -> ConfigStore:
         self.records.clear()
@@ -834,44 +832,37 @@ async def test_a_project_is_not_read_unless_projects_are_enabled(house: House) -
     assert (await house.open()).sources[-1].name == "shared-yaml"
 
 
-@pytest.mark.parametrize(
-    ("trust", "state", "commands", "revision"),
-    [
-        (Trust.UNTRUSTED, SourceState.UNTRUSTED, ["user"], 1),
-        (Trust.CHANGED, SourceState.CHANGED, ["user"], 1),
-        (Trust.TRUSTED, SourceState.LOADED, ["project", "user"], 2),
-    ],
-)
-async def test_a_project_runs_only_once_trusted(
-    house: House, trust: Trust, state: SourceState, commands: list[str], revision: int
-) -> None:
-    asked: list[tuple[str, bytes]] = []
-
-    def gate(directory: str, content: bytes) -> Trust:
-        asked.append((directory, content))
-        return trust
-
-    house.trust = gate
+async def test_a_project_runs_only_once_trusted(house: House) -> None:
     write(house.settings, "[projects]\nenabled = true\n")
     write(house.hooks, document("user"))
     write(project_file(house), document("project"))
     house.start()
     snapshot = await house.open(house.workspace)
 
-    assert commands_of(snapshot) == commands
-    assert snapshot.sources[-1].state is state
-    assert snapshot.revision == revision
-    assert asked == [(str(house.workspace), document("project").encode())]
-    if trust is not Trust.TRUSTED:
-        assert "trust show" in str(snapshot.sources[-1].problems[0].hint)
+    assert commands_of(snapshot) == ["user"]
+    assert snapshot.sources[-1].state is SourceState.UNTRUSTED
+    assert f"hooksd trust show {house.workspace}" in str(snapshot.sources[-1].problems[0].hint)
+    assert snapshot.revision == 1
+    await grant(house, house.workspace)
+    after = await house.open(house.workspace)
+    assert commands_of(after) == ["project", "user"]
+    assert after.sources[-1].state is SourceState.LOADED
+    assert after.revision == 2
+    assert house.last("config.changed")["source"] == "project-bamboo"
+    assert commands_of(snapshot) == ["user"]
+
+
+async def grant(house: House, directory: Path) -> None:
+    shown = await house.store.trust.show(str(directory))
+    await house.store.trust.grant(str(directory), shown.digest)
 
 
 async def trusting(house: House) -> None:
-    house.trust = lambda directory, content: Trust.TRUSTED
     write(house.settings, "[projects]\nenabled = true\n")
     write(house.hooks, document("user"))
     write(project_file(house), document("project"))
     house.start()
+    await grant(house, house.workspace)
     await house.open(house.workspace)
 
 
@@ -879,12 +870,10 @@ async def test_a_project_is_followed(house: House) -> None:
     await trusting(house)
     await house.watching()
     write(project_file(house), document("changed"))
-    await house.until(lambda: house.now(str(house.workspace)) == ["changed", "user"])
+    await house.until(lambda: "changed" in [one.state for one in house.store.status().sources])
     assert house.last("config.changed")["source"] == "project-bamboo"
-    write(project_file(house), document("again"))
-    assert commands_of(await house.open(house.workspace)) == ["again", "user"]
-    shutil.rmtree(project_file(house).parent)
-    assert commands_of(await house.open(house.workspace)) == ["user"]
+    await grant(house, house.workspace)
+    assert commands_of(await house.open(house.workspace)) == ["changed", "user"]
 
 
 async def test_a_changed_base_reaches_every_project(house: House) -> None:
@@ -904,13 +893,13 @@ async def test_a_workspace_is_one_by_whatever_path(house: House) -> None:
     assert await house.open(house.root / "link") is await house.open(house.workspace)
     other = house.root / "other"
     write(other / ".bamboo" / "hooks.json", document("other"))
+    await grant(house, other)
     (house.root / "link").unlink()
     (house.root / "link").symlink_to("other")
     assert commands_of(await house.open(house.root / "link")) == ["other", "user"]
 
 
 async def test_a_project_that_is_the_users_own_file_does_not_count_twice(house: House) -> None:
-    house.trust = lambda directory, content: Trust.TRUSTED
     write(house.settings, "[projects]\nenabled = true\n")
     write(house.hooks, document("user"))
     house.start()
@@ -926,7 +915,7 @@ async def test_only_so_many_projects_are_remembered(house: House, monkeypatch: p
     await trusting(house)
     for name in ("a", "b"):
         write(house.root / name / ".bamboo" / "hooks.json", document(name))
-        await house.open(house.root / name)
+        await grant(house, house.root / name)
 
     assert list(house.store._current.projects) == [str(house.root / "a"), str(house.root / "b")]
     # Not known any more: read in the background, and until then without its own hooks.
@@ -940,7 +929,7 @@ async def test_only_so_many_projects_are_watched(house: House) -> None:
     write(house.settings, "[projects]\nenabled = true\n[limits]\nwatched_workspaces = 0\n")
     await house.open(house.workspace)
 
-    assert str(project_file(house)) not in house.store._current.files_to_watch()
+    await house.until(lambda: str(project_file(house)) not in house.store._current.files_to_watch())
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -1033,7 +1022,8 @@ async def test_reload_reads_everything_again(house: House) -> None:
 
 async def test_reload_asks_for_trust_again(house: House) -> None:
     await trusting(house)
-    house.store._assembler._trust = lambda directory, content: Trust.UNTRUSTED
+    for kept in (house.state / "trust").iterdir():
+        kept.unlink()
     assert (await house.store.reload()).changed
 
     assert house.now(str(house.workspace)) == ["user"]

@@ -292,6 +292,8 @@ STATUSES = {
     ProblemKind.CANCELLED: Status.CANCELLED,
     ProblemKind.NOT_RUN: Status.SKIPPED,
     ProblemKind.TOO_DEEP: Status.SKIPPED,
+    ProblemKind.UNTRUSTED: Status.SKIPPED,
+    ProblemKind.CHANGED: Status.SKIPPED,
 }
 
 
