@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from hooksd.model.problems import ProblemKind
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
-from hooksd.process.exits import Exits
+from hooksd.process.exits import WatchExit
 from hooksd.process.launch import Launched
 from hooksd.process.live import LiveProcess, StatusLost
 from hooksd.process.output import is_whole_answer
@@ -33,20 +33,30 @@ class Invocation:
     """Runs on the loop. `result` is done exactly once; a process that is still alive then is handed to `abandon`."""
 
     __slots__ = (
-        "_abandon", "_deadline", "_exits", "_late", "_live", "_loop", "_started_at", "_status", "_trees",
-        "launching", "result", "spawn",
-    )  # fmt: skip
+        "_abandon",
+        "_deadline",
+        "_late",
+        "_live",
+        "_loop",
+        "_started_at",
+        "_status",
+        "_trees",
+        "_watch_exit",
+        "launching",
+        "result",
+        "spawn",
+    )
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         spawn: Spawn,
-        exits: Exits,
+        watch_exit: WatchExit,
         trees: Trees,
         abandon: Callable[[LiveProcess, Spawn], None],
     ) -> None:
         self._loop = loop
-        self._exits = exits
+        self._watch_exit = watch_exit
         self._trees = trees
         self._abandon = abandon
         self._started_at = time.monotonic()
@@ -69,7 +79,9 @@ class Invocation:
         if isinstance(outcome, LaunchFailure):
             self._decide(ProcessResult(launch_failure=outcome))
             return
-        self._live = LiveProcess(self._loop, outcome, self.spawn, self._exits, self._trees, self._progress)
+        self._live = LiveProcess(
+            self._loop, outcome, self.spawn, self._watch_exit, self._trees, self._progress
+        )
         if self.result.done():
             self._give_up()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hooksd.model.run import Spawn
 from hooksd.process import ownership
-from hooksd.process.exits import Exits
+from hooksd.process.exits import WatchExit
 from hooksd.process.launch import Launched
 from hooksd.process.output import Kept, KeptEnds, KeptHead
 from hooksd.process.streams import Feeder, Reader
@@ -23,7 +23,7 @@ class StatusLost(Exception):
 
 
 class LiveProcess:
-    """The process, its pipes, and the watch on its exit.
+    """The process and our ends of its pipes.
 
     Whoever has it now sets `on_progress`, which is called on the loop when the process has exited and when a stream has
     ended. Its owner must call `reap` once it has exited, and `close_pipes`.
@@ -32,7 +32,6 @@ class LiveProcess:
     __slots__ = (
         "_popen",
         "_stdin",
-        "_watch",
         "argv",
         "exited",
         "on_progress",
@@ -47,7 +46,7 @@ class LiveProcess:
         loop: asyncio.AbstractEventLoop,
         launched: Launched,
         spawn: Spawn,
-        exits: Exits,
+        watch_exit: WatchExit,
         trees: Trees,
         on_progress: Callable[[], None],
     ) -> None:
@@ -57,6 +56,8 @@ class LiveProcess:
         self.exited = False
         self.on_progress = on_progress
         self.tree: Tree = trees.tree(self.pid, spawn.mark)
+        # First: when this fails, as it does without a descriptor and without a thread, nothing else is on the loop yet.
+        watch_exit(loop, launched.popen, self._has_exited)
         ownership.own(self.pid)
         self.stdout = Reader(
             loop, launched.stdout, _kept(spawn, spawn.stdout_limit_bytes), self._stream_ended
@@ -65,7 +66,6 @@ class LiveProcess:
             loop, launched.stderr, _kept(spawn, spawn.stderr_limit_bytes), self._stream_ended
         )
         self._stdin = None if launched.stdin is None else Feeder(loop, launched.stdin, launched.stdin_rest)
-        self._watch = exits(loop, launched.popen, self._has_exited)
 
     @property
     def pipes_open(self) -> bool:
@@ -100,10 +100,6 @@ class LiveProcess:
         if self._stdin is not None:
             self._stdin.close()
             self._stdin = None
-
-    def stop_watching(self) -> None:
-        """Do not tell the exit any more."""
-        self._watch.close()
 
     def _has_exited(self) -> None:
         self.exited = True

@@ -77,14 +77,21 @@ class Look(NamedTuple):
 
 
 class Orphans:
-    """The list of orphans. Makes the daemon a subreaper while it stands; only ever used on one thread."""
+    """The list of orphans. Makes the daemon a subreaper while it stands; only ever used on one thread.
+
+    Attributes:
+        me: The daemon's pid.
+        are_adopted: Whether it could become a subreaper.
+    """
 
     def __init__(self) -> None:
         self.me = os.getpid()
         self._session = os.getsid(0)
         self._known: dict[int, Orphan] = {}
         self._children = os.open(proc.children_file(self.me, self.me), os.O_RDONLY | os.O_CLOEXEC)
-        self._was_subreaper = _set_subreaper(on=True)
+        self._was_subreaper = _is_subreaper()
+        _set_subreaper(on=True)
+        self.are_adopted = _is_subreaper()
 
     def look(self) -> Look:
         """See which there are, and reap those that have ended."""
@@ -148,10 +155,11 @@ def mark_in(environment: bytes) -> bytes | None:
     return None
 
 
-def _set_subreaper(*, on: bool) -> bool:
-    """Become a subreaper, or stop being one; gives what it was before."""
-    libc = ctypes.CDLL(None)
-    before = ctypes.c_int()
-    libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
-    return bool(before.value)
+def _is_subreaper() -> bool:
+    value = ctypes.c_int()
+    ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
+    return bool(value.value)
+
+
+def _set_subreaper(*, on: bool) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)

@@ -54,7 +54,7 @@ class Runner:
         self._pool = SpawnPool()
         self._limit = HookLimit(hook_descriptors)
         self._trees = trees.choose()
-        self._exits = exits.choose()
+        self._watch_exit = exits.choose()
         self._invocations: set[Invocation] = set()
         self._endings: set[Ending] = set()
         self._idle = asyncio.Event()
@@ -65,6 +65,8 @@ class Runner:
         self._orphans = 0
         self.max_ending = max_ending
         hand_on_no_ignored_signals()
+        if record is not None and (limitation := self._trees.limitation):
+            record(Level.WARNING, "daemon.limited", {"message": limitation})
 
     @property
     def running(self) -> int:
@@ -83,7 +85,7 @@ class Runner:
         """
         if self._closed:
             return ProcessResult(launch_failure=_shutting_down())
-        invocation = Invocation(self._loop, spawn, self._exits, self._trees, self._end)
+        invocation = Invocation(self._loop, spawn, self._watch_exit, self._trees, self._end)
         self._invocations.add(invocation)
         self._keep_reaping()
         self._pool.submit(partial(self._launch, invocation))
@@ -145,7 +147,13 @@ class Runner:
         if isinstance(outcome, BaseException):
             invocation.failed(outcome)
         else:
-            invocation.launched(outcome)
+            try:
+                invocation.launched(outcome)
+            except Exception as error:  # noqa: BLE001 - raised again by `run`
+                # There is neither a descriptor nor a thread to watch it with.
+                if isinstance(outcome, Launched):
+                    outcome.abort()
+                invocation.failed(error)
         if over:
             self._forget(invocation)
 

@@ -25,12 +25,15 @@ class SpawnPool:
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
+        self._threads = [
+            threading.Thread(target=self._work, name=f"hooksd-spawn-{number}", daemon=True)
+            for number in range(THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run `job` in one of the threads, soon."""
-        if not self._threads:
-            self._start()
         self._jobs.put(job)
 
     def close(self) -> None:
@@ -40,12 +43,6 @@ class SpawnPool:
         for thread in self._threads:
             thread.join(JOIN_S)
         self._threads.clear()
-
-    def _start(self) -> None:
-        for number in range(THREADS):
-            thread = threading.Thread(target=self._work, name=f"hooksd-spawn-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
 
     def _work(self) -> None:
         # A child has the mask of the thread that starts it. Signals that arrive here are handled by Python in the main

@@ -39,6 +39,9 @@ MAX_EXEC_LOOKS = 40
 """Looks at orphans, some 30 us each, that are in the middle of an `exec` when their hook exits, just to count them."""
 
 
+NOT_ADOPTED = "this process could not become a subreaper: a descendant of a hook whose parent has ended survives the hook's deadline"
+
+
 class Sighting(NamedTuple):
     """The living descendants of a hook, and whether these are surely all."""
 
@@ -56,6 +59,7 @@ class LinuxTrees:
 
     def __init__(self) -> None:
         self.orphans = Orphans()
+        self.limitation = None if self.orphans.are_adopted else NOT_ADOPTED
         self.reserve = Reserve()
 
     def tree(self, pid: int, mark: str) -> Tree:

@@ -42,6 +42,10 @@ class _GroupTree:
 class PosixTrees:
     """See `trees.Trees`."""
 
+    limitation: str | None = (
+        "this system tells only the process group of a hook: what leaves it survives the hook's deadline and is not counted"
+    )
+
     def tree(self, pid: int, mark: str) -> Tree:
         """The hook's process group."""
         return _GroupTree(pid)

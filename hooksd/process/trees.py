@@ -36,6 +36,9 @@ class Tree(Protocol):
 class Trees(Protocol):
     """The trees of all invocations, and the orphans among their processes."""
 
+    limitation: str | None
+    """What cannot be done on this system, in one sentence; None if nothing is missing."""
+
     def tree(self, pid: int, mark: str) -> Tree:
         """The tree of a hook that runs, or has exited and is not reaped."""
         ...

@@ -447,6 +447,28 @@ def test_a_loop_that_is_closed_under_a_spawn(helpers, monkeypatch):
     assert helpers.descriptors() == before
 
 
+async def test_a_loop_without_room(runner, helpers, monkeypatch):
+    """What goes wrong after the start leaves nothing either."""
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    before = helpers.descriptors()
+    monkeypatch.setattr(runner, "_watch_exit", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        await runner.run(helpers.bash("sleep 60"))
+    assert not helpers.children()
+    assert helpers.descriptors() == before
+    assert runner.running == 0
+
+
+async def test_hooks_have_a_limit_of_their_own(helpers):
+    runner = Runner(asyncio.get_running_loop(), max_ending=1, hook_descriptors=700)
+    results = await asyncio.gather(*(runner.run(helpers.bash("ulimit -Sn")) for _ in range(8)))
+    assert {result.stdout for result in results} == {b"700\n"}
+    await runner.aclose(0)
+
+
 async def test_few_descriptors(runner, helpers):
     """With a limit of 64 some hooks cannot start, and say why; the others run; nothing leaks."""
     await runner.run(helpers.bash("true"))

@@ -24,13 +24,6 @@ def test_jobs_run_in_two_threads_that_do_not_keep_the_process_alive():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hooksd-spawn")]
 
 
-def test_nothing_is_started_without_a_job():
-    before = threading.active_count()
-    pool = SpawnPool()
-    assert threading.active_count() == before
-    pool.close()
-
-
 def test_jobs_given_before_the_end_are_done():
     pool = SpawnPool()
     done = []

@@ -210,6 +210,15 @@ def test_a_signal_goes_only_to_the_process_that_was_meant(helpers):
         child.wait()
 
 
+def test_what_is_missing_is_told(trees, monkeypatch):
+    assert trees.limitation is None
+    monkeypatch.setattr("hooksd.process.orphans._set_subreaper", lambda *, on: None)
+    monkeypatch.setattr("hooksd.process.orphans._is_subreaper", lambda: False)
+    other = LinuxTrees()
+    assert "subreaper" in other.limitation
+    other.close()
+
+
 def test_nothing_is_taken_for_gone_when_it_cannot_be_looked_at(trees, monkeypatch):
     child = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     ownership.own(child.pid)

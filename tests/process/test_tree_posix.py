@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from hooksd.model.records import Level
 from hooksd.process import exits_pidfd, trees
 from hooksd.process.runner import Runner
 from hooksd.process.tree_linux import LinuxTrees
@@ -16,8 +17,10 @@ from hooksd.process.tree_posix import PosixTrees
 @pytest.fixture
 async def runner(monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
-    made = Runner(asyncio.get_running_loop(), max_ending=16)
+    told = []
+    made = Runner(asyncio.get_running_loop(), max_ending=16, record=lambda *record: told.append(record))
     assert isinstance(made._trees, PosixTrees)
+    assert [(level, kind) for level, kind, _ in told] == [(Level.WARNING, "daemon.limited")]
     yield made
     await made.aclose(0.1)
 
