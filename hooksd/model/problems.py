@@ -70,6 +70,8 @@ class ProblemKind(StrEnum):
     """A guard's pattern fits no hook."""
     LOST_CONNECTION = "lost_connection"
     """The client that offered this hook is gone."""
+    NOT_DURABLE = "not_durable"
+    """It is to survive a crash and could not be kept; it ran all the same."""
 
 
 class ConfigProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
