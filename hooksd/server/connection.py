@@ -185,6 +185,7 @@ class Connection:
             return
         self._end_of_requests()
         self._client_is_gone()
+        self._splitter.receive_eof()  # half a line is no message; its memory goes now, not with a collection
         self._end_stall()
         self._end_watch()
         self._house.closed(self)
