@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "stop": "hooksd.cli.stop",
     "logs": "hooksd.cli.logs",
     "history": "hooksd.cli.history",
+    "trust": "hooksd.cli.trust",
     "schema": "hooksd.cli.schema",
     "socket-path": "hooksd.cli.socket_path",
     "version": "hooksd.cli.version",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import shlex
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -324,7 +325,8 @@ class Assembler:
                     severity=Severity.WARNING,
                     path="",
                     message=f"the hooks of this project are not loaded: {source.disabled}",
-                    hint="set [projects] enabled = true in hooksd.toml, then grant this project trust",
+                    hint="set [projects] enabled = true in hooksd.toml, then look at them with "
+                    f"`hooksd trust show {shlex.quote(root)}`",
                 ),
             )
         return Subject(

@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 from hooksd.config.plan import PlannedHook
 from hooksd.config.snapshot import Snapshot
+from hooksd.model.decision import Decision
 from hooksd.model.events import Event
 from hooksd.model.hooks import Argv, Handler, Hook, Programmatic, Script, ShellCommand
 from hooksd.pipeline.invocation import Call, Invocation, Invoker, new_invocation_id
+from hooksd.pipeline.pinned import withheld_reply
 from hooksd.process.runtimes import Resolved
 from hooksd.protocol.methods.hooks import HookExplainResult, NotMatched, PlannedRun
 
@@ -45,7 +47,9 @@ def explain(
         elif not (match := planned.matches(event)).matched:
             others.append(NotMatched(hook=hook.name, why=match.why or "its own condition does not hold"))
         elif hook.withheld is not None:
-            others.append(NotMatched(hook=hook.name, why=f"{hook.withheld.message}; {hook.withheld.hint}"))
+            blocks = withheld_reply(hook, hook.withheld, event).decision is Decision.BLOCK
+            told = f"{hook.withheld.message}{', so it blocks this event' if blocks else ''}; {hook.withheld.hint}"
+            others.append(NotMatched(hook=hook.name, why=told))
         elif hook.load_problem is not None:
             told = f"it did not load and is guarded, so it fails: {hook.load_problem.describe()}"
             others.append(NotMatched(hook=hook.name, why=told))

@@ -203,9 +203,10 @@ class Invoker:
             return withheld_reply(hook, hook.withheld, event)
         resolved, given, env = self.prepare(call, invocation)
         # Last, so that as little as possible can happen between the check and the start.
-        stopped = await self._pins.stop(hook, event, cwd)
-        if stopped is not None:
-            return stopped
+        if hook.pins is not None:
+            stopped = await self._pins.stop(hook, hook.pins, event, cwd, deadline)
+            if stopped is not None:
+                return stopped
         if isinstance(resolved, LaunchFailure):
             invocation.result = ProcessResult(launch_failure=resolved)
         else:

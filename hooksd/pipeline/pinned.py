@@ -7,11 +7,12 @@ snapshot trusts is *pinned*: right before each start the files it names are chec
 from __future__ import annotations
 
 import asyncio
+import time
 
 from hooksd.config.pins import PinCheck
 from hooksd.model.decision import Decision
 from hooksd.model.events import Event
-from hooksd.model.hooks import Hook, Mode, Withheld
+from hooksd.model.hooks import Hook, Mode, Pins, Withheld
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.reply import Reply
 
@@ -34,24 +35,35 @@ class PinGate:
     def __init__(self) -> None:
         self._check = PinCheck()
 
-    async def stop(self, hook: Hook, event: Event, cwd: str) -> Reply | None:
+    async def stop(
+        self, hook: Hook, pins: Pins, event: Event, cwd: str, deadline: float | None
+    ) -> Reply | None:
         """The reply in place of the hook's; None if it may be started now.
 
         Args:
             hook: About to be started.
+            pins: Its own.
             event: What it is to be told.
             cwd: The absolute directory it is to run in.
+            deadline: The hook's, on the clock of `time.monotonic`; None without one.
         """
-        if hook.pins is None or self._check.passes_now(hook, cwd):
+        if self._check.passes_now(hook, cwd):
             return None
         loop = asyncio.get_running_loop()
-        fault = await loop.run_in_executor(None, self._check.fault, hook, cwd)
+        left_s = None if deadline is None else deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(left_s):
+                fault = await loop.run_in_executor(None, self._check.fault, hook, cwd)
+        except TimeoutError:
+            # A dead network disk must not hold a gate up; the thread waits on without us.
+            message = "the files it names could not be checked in time, so it was not started"
+            return Reply(failure=HookProblem(kind=ProblemKind.TIMEOUT, message=message))
         if fault is None:
             return None
         changed = Withheld(
             kind=ProblemKind.CHANGED,
             message=f"this project has changed since it was trusted: {fault}",
-            hint=hook.pins.hint,
-            blocks=hook.pins.blocks,
+            hint=pins.hint,
+            blocks=pins.blocks,
         )
         return withheld_reply(hook, changed, event)

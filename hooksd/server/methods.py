@@ -7,6 +7,7 @@ A method answers at once where it can; where it must wait it gives a `Step`. Met
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from hooksd.model.records import Recorder
 from hooksd.observe.stream import EventStream
 from hooksd.pipeline.dispatch import DispatchOptions, Pipeline
 from hooksd.pipeline.execution import Execution
+from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.methods import METHODS
 from hooksd.protocol.methods.base import EMPTY, Empty, NoParams
 from hooksd.protocol.methods.config import ConfigShowParams, ConfigValidateParams, ConfigWriteParams
@@ -343,7 +345,13 @@ class Methods:
     def _trust_show(self, _: Connection, params: TrustShowParams) -> Step:
         return Step(self._store.trust.show(params.dir))
 
-    def _trust_grant(self, _: Connection, params: TrustGrantParams) -> Step:
+    def _trust_grant(self, connection: Connection, params: TrustGrantParams) -> Step:
+        if connection.depth:
+            raise protocol_error(
+                ErrorCode.NOT_PERMITTED,
+                "a hook, or a program that a hook started, cannot grant trust; "
+                f"a person can: `hooksd trust grant {shlex.quote(params.dir)}`",
+            )
         return Step(self._store.trust.grant(params.dir, params.digest))
 
     def _trust_revoke(self, _: Connection, params: TrustRevokeParams) -> Step:
