@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from hooksd.model.problems import HookProblem, ProblemKind
@@ -14,7 +16,8 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True):
     """A process that is ready to be started; every path is decided.
 
     Attributes:
-        candidates: Command lines to try in order. Only "the program is not there" moves on to the next.
+        candidates: Command lines to try in order, at least one. Only "the program is not there" moves on to the next,
+            which may be looked for only then, in the thread that starts the process.
         cwd: Absolute working directory.
         env: The complete environment.
         stdin: What the process reads; None gives it the null device.
@@ -26,7 +29,7 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True):
         keep_tail: Keep the first third and the last two thirds of a stream (Chrys) instead of its beginning.
     """
 
-    candidates: tuple[tuple[str, ...], ...]
+    candidates: Iterable[tuple[str, ...]]
     cwd: str
     env: dict[str, str]
     stdin: bytes | None

@@ -82,7 +82,7 @@ def _run(planned: PlannedHook, event: Event, call: Call, invoker: Invoker) -> Pl
     else:
         resolved, _, _ = invoker.prepare(call, invocation)
         if isinstance(resolved, Resolved):
-            runs_as = resolved.candidates
+            runs_as = tuple(resolved.candidates)
     return PlannedRun(
         hook=hook.name,
         contract=hook.contract,

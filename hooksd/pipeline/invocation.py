@@ -231,7 +231,7 @@ class Invoker:
                 invocation.result = await self._exchanged(
                     spawn, given.files, hook, limit_bytes=limits.result_file_bytes
                 )
-            invocation.command = invocation.result.argv or resolved.candidates[0]
+            invocation.command = invocation.result.argv or resolved.candidates.first
         return dialect.interpret(invocation.result, event, hook)
 
     async def _exchanged(

@@ -91,7 +91,7 @@ def _start(
     spawn: Spawn, limit: HookLimit, theirs: list[int]
 ) -> tuple[subprocess.Popen[bytes], tuple[str, ...]] | LaunchFailure:
     stdout, stderr, stdin = theirs
-    missing: list[LaunchFailure] = []
+    missing: dict[str, LaunchFailure] = {}
     for argv in spawn.candidates:
         try:
             with limit.around_spawn(stdin):
@@ -109,16 +109,15 @@ def _start(
             failure = failure_of(error, argv, spawn)
             if failure.kind is not ProblemKind.MISSING_RUNTIME:
                 return failure
-            missing.append(failure)
+            missing.setdefault(argv[0], failure)
             continue
         limit.after_spawn(popen.pid, stdin)
         return popen, argv
     if len(missing) == 1:
-        return missing[0]
-    programs = ", ".join(dict.fromkeys(argv[0] for argv in spawn.candidates))
+        return next(iter(missing.values()))
     return LaunchFailure(
         kind=ProblemKind.MISSING_RUNTIME,
-        message=f"none of the programs is there any more; tried {programs}",
+        message=f"none of the programs is there any more; tried {', '.join(missing)}",
         hint="install one of them",
     )
 

@@ -33,7 +33,9 @@ def find_program(program: str, *, path: str, cwd: str) -> str | None:
         candidate = os.path.join(cwd, program)
         return candidate if _is_executable(candidate) else None
     for directory in path.split(os.pathsep):
-        candidate = os.path.join(cwd, directory, program)
+        # `join` takes as long as the look itself, which happens some ten times for every hook.
+        plain = directory.startswith("/") and not directory.endswith("/")
+        candidate = f"{directory}/{program}" if plain else os.path.join(cwd, directory, program)
         if _is_executable(candidate):
             return candidate
     return None

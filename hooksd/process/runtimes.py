@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -23,21 +23,46 @@ from hooksd.process.lookup import directory_failure, find_program, search_path
 from hooksd.process.shims import behind_shim
 
 
-__all__ = ["Resolved", "resolve"]
+__all__ = ["Candidates", "Resolved", "resolve"]
 
 NO_START_UP_FILES = {"zsh": ("-f",), "csh": ("-f",), "tcsh": ("-f",), "fish": ("--no-config",)}
 """Options that keep a shell from reading start-up files although it is not interactive."""
+
+
+class Candidates:
+    """Command lines to try in order; each begins with the absolute path of a program.
+
+    Only the first is looked for at once, since it nearly always is the one that runs. The others are looked for afresh
+    whenever somebody comes to them, in his thread.
+
+    Attributes:
+        first: The first one.
+    """
+
+    __slots__ = ("_all", "first")
+
+    def __init__(self, first: tuple[str, ...], all_: Callable[[], Iterator[tuple[str, ...]]]) -> None:
+        self.first = first
+        self._all = all_
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        yield self.first
+        given = {self.first}
+        for line in self._all():
+            if line not in given:
+                given.add(line)
+                yield line
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     """What a handler comes to.
 
     Attributes:
-        candidates: Command lines to try in order, never empty; each begins with the absolute path of a program.
+        candidates: What to start.
         script_path: The absolute path of the script, None for a command.
     """
 
-    candidates: tuple[tuple[str, ...], ...]
+    candidates: Candidates
     script_path: str | None = None
 
 
@@ -75,13 +100,19 @@ def _shell_command(
         named = (env.get("SHELL", "") if name == "$SHELL" else name for name in handler.shells)
         shells = tuple(name for name in named if name)
     path = search_path(env)
-    candidates = tuple(
-        (program, *NO_START_UP_FILES.get(posixpath.basename(program), ()), "-c", handler.command)
-        for name in shells
-        if (program := find_program(name, path=path, cwd=cwd))
-    )
-    if candidates:
-        return Resolved(candidates=candidates)
+
+    def lines() -> Iterator[tuple[str, ...]]:
+        for name in shells:
+            if program := find_program(name, path=path, cwd=cwd):
+                yield (
+                    program,
+                    *NO_START_UP_FILES.get(posixpath.basename(program), ()),
+                    "-c",
+                    handler.command,
+                )
+
+    if first := next(lines(), None):
+        return Resolved(candidates=Candidates(first, lines))
     where = "`[shell] command` of hooksd.toml" if shell != "auto" else "the hook's dialect"
     return _missing_runtime(
         f"there is no shell to run the command with; tried {', '.join(shells)} ({where})",
@@ -95,9 +126,13 @@ def _argv(handler: Argv, cwd: str, env: Mapping[str, str]) -> Resolved | LaunchF
         return failure
     program, *arguments = handler.argv
     path = search_path(env)
-    found = find_program(program, path=path, cwd=cwd)
-    if found is not None:
-        return Resolved(candidates=((found, *arguments),))
+
+    def lines() -> Iterator[tuple[str, ...]]:
+        if found := find_program(program, path=path, cwd=cwd):
+            yield (found, *arguments)
+
+    if first := next(lines(), None):
+        return Resolved(candidates=Candidates(first, lines))
     if "/" in program:
         absolute = os.path.join(cwd, program)
         if os.path.exists(absolute):
@@ -124,25 +159,20 @@ def _script(handler: Script, cwd: str, env: Mapping[str, str], *, uv: bool) -> R
     if failure := directory_failure(cwd):
         return failure
     path = search_path(env)
-    tried: list[str] = []
-    candidates: list[tuple[str, ...]] = []
     prefixes = (("uv", "run"), *handler.runtimes) if uv and handler.prefers_uv else handler.runtimes
     if handler.shebang_shell and (named := _shebang_shell(script)):
         # Where the first line names a place that this machine has no shell in, the same shell may lie elsewhere.
         elsewhere = (posixpath.basename(named[0]), *named[1:])
         prefixes = (named, elsewhere, *prefixes)
-    for name, *options in prefixes:
-        program = find_program(name, path=path, cwd=cwd)
-        if program is None:
-            if name not in tried:
-                tried.append(name)
-            continue
-        program = behind_shim(program, cwd=cwd, env=env)
-        line = (program, *options, script, *handler.arguments)
-        if line not in candidates:
-            candidates.append(line)
-    if candidates:
-        return Resolved(candidates=tuple(candidates), script_path=script)
+
+    def lines() -> Iterator[tuple[str, ...]]:
+        for name, *options in prefixes:
+            if program := find_program(name, path=path, cwd=cwd):
+                yield (behind_shim(program, cwd=cwd, env=env), *options, script, *handler.arguments)
+
+    if first := next(lines(), None):
+        return Resolved(candidates=Candidates(first, lines), script_path=script)
+    tried = dict.fromkeys(name for name, *_ in prefixes)
     return _missing_runtime(
         f"nothing to run the script {script} with; tried {', '.join(tried)}",
         "install one of them, or let the agent pass a PATH that has it (`env` of execution/open)",

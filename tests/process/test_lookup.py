@@ -28,6 +28,7 @@ def test_the_first_that_can_be_run(tools):
 def test_relative_and_empty_directories_are_the_hooks(tools):
     assert find_program("tool", path="one", cwd=str(tools)) == str(tools / "one" / "tool")
     assert find_program("tool", path=":/nowhere", cwd=str(tools / "one")) == str(tools / "one" / "tool")
+    assert find_program("tool", path=f"{tools}/one/", cwd="/") == str(tools / "one" / "tool")
 
 
 def test_a_path_is_not_looked_up(tools):

@@ -36,6 +36,12 @@ def script(tmp_path):
     return write
 
 
+def lines(found: Resolved | LaunchFailure) -> tuple[tuple[str, ...], ...]:
+    assert isinstance(found, Resolved)
+    assert found.candidates.first == next(iter(found.candidates))
+    return tuple(found.candidates)
+
+
 def failure(found: Resolved | LaunchFailure) -> LaunchFailure:
     assert isinstance(found, LaunchFailure)
     assert found.hint
@@ -50,20 +56,36 @@ COMMAND = ShellCommand(command="echo  $HOME", shells=("bash", "sh"))
 
 def test_shells_in_order(bin_dir):
     path = bin_dir("sh", "bash")
-    assert resolve(COMMAND, cwd="/", env={"PATH": path}) == Resolved(
-        candidates=((f"{path}/bash", "-c", "echo  $HOME"), (f"{path}/sh", "-c", "echo  $HOME"))
+    assert lines(resolve(COMMAND, cwd="/", env={"PATH": path})) == (
+        (f"{path}/bash", "-c", "echo  $HOME"),
+        (f"{path}/sh", "-c", "echo  $HOME"),
     )
+
+
+def test_only_the_first_is_looked_for_before_it_is_needed(bin_dir):
+    path = bin_dir("bash")
+    found = resolve(COMMAND, cwd="/", env={"PATH": path})
+    bin_dir("sh")
+    assert lines(found) == ((f"{path}/bash", "-c", "echo  $HOME"), (f"{path}/sh", "-c", "echo  $HOME"))
+
+
+def test_what_is_gone_when_it_is_needed_is_looked_for_elsewhere(bin_dir, tmp_path):
+    path = bin_dir("tool")
+    (tmp_path / "more").mkdir()
+    found = resolve(Argv(argv=("tool",)), cwd="/", env={"PATH": f"{path}:{tmp_path}/more"})
+    os.rename(f"{path}/tool", tmp_path / "more" / "tool")
+    assert lines(found) == ((f"{path}/tool",), (f"{tmp_path}/more/tool",))
 
 
 def test_a_shell_that_is_not_there_is_left_out(bin_dir):
     path = bin_dir("sh")
-    assert resolve(COMMAND, cwd="/", env={"PATH": path}).candidates == ((f"{path}/sh", "-c", "echo  $HOME"),)
+    assert lines(resolve(COMMAND, cwd="/", env={"PATH": path})) == ((f"{path}/sh", "-c", "echo  $HOME"),)
 
 
 def test_the_settings_shell_replaces_the_dialects(bin_dir):
     path = bin_dir("sh", "bash", "dash")
     found = resolve(COMMAND, cwd="/", env={"PATH": path}, shell=f"{path}/dash")
-    assert found.candidates == ((f"{path}/dash", "-c", "echo  $HOME"),)
+    assert lines(found) == ((f"{path}/dash", "-c", "echo  $HOME"),)
     missing = failure(resolve(COMMAND, cwd="/", env={"PATH": path}, shell="/nowhere/zsh"))
     assert "/nowhere/zsh" in missing.message
     assert "hooksd.toml" in missing.message
@@ -74,8 +96,8 @@ def test_the_users_shell(bin_dir):
     command = ShellCommand(command="x", shells=("$SHELL", "sh"))
     for shell, options in (("zsh", ("-f",)), ("fish", ("--no-config",)), ("sh", ())):
         found = resolve(command, cwd="/", env={"PATH": path, "SHELL": f"{path}/{shell}"})
-        assert found.candidates[0] == (f"{path}/{shell}", *options, "-c", "x")
-    assert resolve(command, cwd="/", env={"PATH": path}).candidates == ((f"{path}/sh", "-c", "x"),)
+        assert found.candidates.first == (f"{path}/{shell}", *options, "-c", "x")
+    assert lines(resolve(command, cwd="/", env={"PATH": path})) == ((f"{path}/sh", "-c", "x"),)
 
 
 def test_no_shell_at_all():
@@ -91,14 +113,14 @@ def test_no_shell_at_all():
 
 def test_a_program_on_the_path(bin_dir):
     path = bin_dir("tool")
-    assert resolve(Argv(argv=("tool", "a b")), cwd="/", env={"PATH": path}) == Resolved(
-        candidates=((f"{path}/tool", "a b"),)
-    )
+    found = resolve(Argv(argv=("tool", "a b")), cwd="/", env={"PATH": path})
+    assert lines(found) == ((f"{path}/tool", "a b"),)
+    assert found.script_path is None
 
 
 def test_a_program_below_the_working_directory(bin_dir):
     path = bin_dir("tool")
-    assert resolve(Argv(argv=("./tool",)), cwd=path, env={}).candidates == ((f"{path}/./tool",),)
+    assert lines(resolve(Argv(argv=("./tool",)), cwd=path, env={})) == ((f"{path}/./tool",),)
 
 
 def test_a_program_that_is_not_on_the_path():
@@ -134,10 +156,12 @@ def sh(path: str, **fields: object) -> Script:
 def test_runtimes_in_order_with_their_options(bin_dir, script):
     path = bin_dir("bun", "node")
     handler = Script(path=script(name="a.js"), runtimes=(("node",), ("bun", "run")), arguments=("x",))
-    assert resolve(handler, cwd="/", env={"PATH": path}) == Resolved(
-        candidates=((f"{path}/node", handler.path, "x"), (f"{path}/bun", "run", handler.path, "x")),
-        script_path=handler.path,
+    found = resolve(handler, cwd="/", env={"PATH": path})
+    assert lines(found) == (
+        (f"{path}/node", handler.path, "x"),
+        (f"{path}/bun", "run", handler.path, "x"),
     )
+    assert found.script_path == handler.path
 
 
 def test_a_relative_script(bin_dir, script, tmp_path):
@@ -161,7 +185,7 @@ def test_a_relative_script(bin_dir, script, tmp_path):
 def test_the_shell_of_the_first_line_comes_first(bin_dir, script, first_line, program):
     path = bin_dir("bash", "sh", "dash", "zsh")
     handler = sh(script(first_line), shebang_shell=True)
-    candidates = resolve(handler, cwd="/", env={"PATH": path}).candidates
+    candidates = lines(resolve(handler, cwd="/", env={"PATH": path}))
     name, *options = program
     assert candidates[0] == (f"{path}/{name}", *options, handler.path)
     assert candidates[-1] == (f"{path}/sh", handler.path)
@@ -171,7 +195,7 @@ def test_the_shell_of_the_first_line_comes_first(bin_dir, script, first_line, pr
 def test_the_place_that_the_first_line_names(bin_dir, script):
     path = bin_dir("bash", "ksh")
     handler = sh(script(f"#!{path}/ksh -e\n"), shebang_shell=True)
-    assert resolve(handler, cwd="/", env={"PATH": "/bin"}).candidates[0] == (
+    assert resolve(handler, cwd="/", env={"PATH": "/bin"}).candidates.first == (
         f"{path}/ksh",
         "-e",
         handler.path,
@@ -182,7 +206,7 @@ def test_the_place_that_the_first_line_names(bin_dir, script):
 def test_else_the_dialects_runtimes(bin_dir, script, first_line):
     path = bin_dir("bash")
     handler = sh(script(first_line), shebang_shell=True)
-    assert resolve(handler, cwd="/", env={"PATH": path}).candidates == ((f"{path}/bash", handler.path),)
+    assert lines(resolve(handler, cwd="/", env={"PATH": path})) == ((f"{path}/bash", handler.path),)
 
 
 def test_a_script_that_cannot_be_read_is_left_to_its_runtime(bin_dir, script, monkeypatch):
@@ -194,7 +218,7 @@ def test_a_script_that_cannot_be_read_is_left_to_its_runtime(bin_dir, script, mo
 
     # Root may read all of them.
     monkeypatch.setattr("builtins.open", refuse)
-    assert resolve(handler, cwd="/", env={"PATH": path}).candidates == ((f"{path}/bash", handler.path),)
+    assert lines(resolve(handler, cwd="/", env={"PATH": path})) == ((f"{path}/bash", handler.path),)
 
 
 def test_a_missing_script(tmp_path):
@@ -250,4 +274,4 @@ def test_a_programmatic_hook_has_no_process():
 
 def test_real_runtimes_are_found():
     found = resolve(COMMAND, cwd="/", env={"PATH": os.environ["PATH"]})
-    assert os.access(found.candidates[0][0], os.X_OK)
+    assert os.access(found.candidates.first[0], os.X_OK)

@@ -93,7 +93,7 @@ def test_a_script_runs_by_what_is_behind_the_shim(root, tmp_path):
     (tmp_path / "hook.py").write_text("")
     handler = Script(path=str(tmp_path / "hook.py"), runtimes=(("python3",),))
     found = resolve(handler, cwd=str(tmp_path), env={"PATH": f"{root}/shims"})
-    assert found.candidates == ((f"{root}/versions/3.12.1/bin/python3", handler.path),)
+    assert tuple(found.candidates) == ((f"{root}/versions/3.12.1/bin/python3", handler.path),)
 
 
 @pytest.mark.skipif(
