@@ -7,16 +7,17 @@ here is fatal: a state directory that is read-only or full costs only what a res
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 from collections.abc import Callable
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
 from hooksd.config.files import MAX_FILE_BYTES
-from hooksd.config.replace import replace_file
+from hooksd.config.replace import remove_leftovers, replace_file
 
 
 __all__ = ["MAX_COPIES", "InForce", "LastGood"]
@@ -57,11 +58,21 @@ class LastGood:
         self._told: set[str] = set()
         self._saved: dict[str, str] = {}
 
+    def tidy(self) -> None:
+        """Remove what daemons that were killed while they wrote have left behind."""
+        for directory in (self._state_dir, self._directory):
+            try:
+                remove_leftovers(directory)
+            except OSError as error:
+                self._report(
+                    f"temporary files in {directory} cannot be removed ({error.strerror}); do it by hand"
+                )
+
     def load(self, path: str, dialect: str) -> bytes | None:
         """The last good text of a source; None if there is none that can be used."""
         name = self._file(path, dialect)
         try:
-            with open(name, "rb") as file:
+            with _open(name) as file:
                 raw = file.read(MAX_FILE_BYTES + _HEADER_BYTES)
         except FileNotFoundError:
             return None
@@ -108,7 +119,7 @@ class LastGood:
         """The revision that was in force when it was last saved."""
         name = os.path.join(self._state_dir, _IN_FORCE)
         try:
-            with open(name, "rb") as file:
+            with _open(name) as file:
                 return msgspec.json.decode(file.read(_HEADER_BYTES), type=InForce)
         except FileNotFoundError:
             return None
@@ -129,7 +140,7 @@ class LastGood:
         """Keep what clients answer closed while no daemon can be reached (design rule 2); nothing if it is kept already."""
         name = os.path.join(self._state_dir, "guards.json")
         try:
-            with open(name, "rb") as file:
+            with _open(name) as file:
                 if (
                     file.read(MAX_FILE_BYTES) == content
                     and stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
@@ -148,8 +159,10 @@ class LastGood:
     def _write(self, name: str, content: bytes, what: str) -> bool:
         try:
             # One after the other: `makedirs` gives its mode to the last one only.
-            os.makedirs(self._state_dir, mode=0o700, exist_ok=True)
-            os.makedirs(os.path.dirname(name), mode=0o700, exist_ok=True)
+            for directory in (self._state_dir, os.path.dirname(name)):
+                if not os.path.isdir(directory):
+                    os.makedirs(directory, mode=0o700)
+                    os.chmod(directory, 0o700)  # whatever the umask took away
             replace_file(name, content, mode=0o600)
         except OSError as error:
             self._report(f"{what} cannot be kept ({name}: {error.strerror}); a restart will not know it")
@@ -169,6 +182,19 @@ class LastGood:
         if message not in self._told:
             self._told.add(message)
             self._tell(message)
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a regular file for reading; never waits, whatever lies there.
+
+    Raises:
+        OSError: It cannot be opened, or is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", path)
+    return open(descriptor, "rb")
 
 
 def _digest(data: bytes) -> str:

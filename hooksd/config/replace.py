@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
+import time
+from typing import Final
 
 
-__all__ = ["replace_file"]
+__all__ = ["STALE_S", "remove_leftovers", "replace_file"]
+
+STALE_S: Final = 60.0
+"""A temporary file that nobody has written to for so long was left behind: replacing a file takes milliseconds."""
+
+_TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
 
 
 def replace_file(path: str, content: bytes, *, mode: int | None = None) -> str:
@@ -55,6 +63,27 @@ def replace_file(path: str, content: bytes, *, mode: int | None = None) -> str:
         raise
     _sync_directory(directory)
     return target
+
+
+def remove_leftovers(directory: str) -> None:
+    """Remove the temporary files that a kill in the middle of `replace_file` left in a directory.
+
+    Files that may still be written, and whatever has another name, are not touched. A directory that is not there has
+    none.
+
+    Raises:
+        OSError: The directory cannot be read, or one of them cannot be removed.
+    """
+    stale_before = time.time() - STALE_S
+    try:
+        entries = list(os.scandir(directory))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            with contextlib.suppress(FileNotFoundError):
+                if entry.stat(follow_symlinks=False).st_mtime < stale_before:
+                    os.unlink(entry.path)
 
 
 def _sync_directory(directory: str) -> None:

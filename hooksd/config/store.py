@@ -124,6 +124,7 @@ class ConfigStore:
 
         A file that somebody is just writing is waited for, as by `open`.
         """
+        self._last_good.tidy()
         base = self._assembler.base(None, clock := Clock.now())
         deadline_s = clock.now_s + OPEN_PATIENCE_S
         while base.due_s is not None and (now_s := time.monotonic()) < deadline_s:

@@ -202,3 +202,61 @@ def test_guards_are_kept_where_clients_look(kept: Kept) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept.save_guards(b"[2]")
     assert path.read_bytes() == b"[2]"
+
+
+def test_what_killed_daemons_left_behind_is_removed(kept: Kept) -> None:
+    kept.save("/a", "bamboo", b"one")
+    kept.save_in_force(InForce(revision=3, digest="d"))
+    state = Path(kept._state_dir)
+    left = [
+        state / ".revision.json.0123456789abcdef.tmp",
+        Path(kept._directory) / ".abc.0123456789abcdef.tmp",
+    ]
+    for path in left:
+        path.write_bytes(b"half")
+        os.utime(path, (0, 0))
+
+    kept.tidy()
+
+    assert [path.exists() for path in left] == [False, False]
+    assert kept.load("/a", "bamboo") == b"one"
+    assert kept.load_in_force() == InForce(revision=3, digest="d")
+    assert kept.told == []
+
+
+def test_leftovers_that_cannot_be_removed_are_told(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(last_good, "remove_leftovers", refuse)
+    kept.tidy()
+
+    assert len(kept.told) == 2
+    assert "cannot be removed (Operation not permitted)" in kept.told[0]
+
+
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(kept: Kept) -> None:
+    kept.save("/a", "bamboo", b"one")
+    (copy,) = copies(kept)
+    copy.unlink()
+    for path in (copy, Path(kept._state_dir, "revision.json"), Path(kept._state_dir, "guards.json")):
+        os.mkfifo(path)
+
+    assert kept.load("/a", "bamboo") is None
+    assert kept.load_in_force() is None
+    kept.save_guards(b"[]")
+
+    assert Path(kept._state_dir, "guards.json").read_bytes() == b"[]"
+    assert [("it is no regular file" in told) for told in kept.told] == [True, True]
+
+
+@pytest.mark.parametrize("umask", [0, 0o077, 0o777])
+def test_whatever_the_umask_the_copies_can_be_written_and_read(kept: Kept, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        kept.save("/a", "bamboo", b"one")
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE(os.stat(kept._directory).st_mode) == 0o700
+    assert kept.load("/a", "bamboo") == b"one"

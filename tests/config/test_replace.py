@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from hooksd.config.replace import replace_file
+from hooksd.config.replace import STALE_S, remove_leftovers, replace_file
 
 
 def mode_of(path: Path) -> int:
@@ -102,3 +104,48 @@ def test_a_failure_changes_nothing_and_leaves_nothing(
 def test_a_missing_directory_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         replace_file(f"{tmp_path}/none/file", b"text")
+
+
+def make(path: Path, age_s: float) -> None:
+    path.write_bytes(b"half")
+    os.utime(path, (path.stat().st_mtime - age_s,) * 2)
+
+
+KILLED_IN_THE_MIDDLE = """
+import os, sys
+from hooksd.config.replace import replace_file
+os.rename = lambda *_: os._exit(9)
+replace_file(sys.argv[1], b"new")
+"""
+
+
+def test_what_a_kill_left_behind_is_removed(tmp_path: Path) -> None:
+    run = subprocess.run([sys.executable, "-c", KILLED_IN_THE_MIDDLE, str(tmp_path / "file")], check=False)
+    assert run.returncode == 9
+    (left,) = tmp_path.iterdir()
+
+    remove_leftovers(str(tmp_path))
+    assert left.exists(), "somebody may be writing it just now"
+
+    make(left, STALE_S + 1)
+    remove_leftovers(str(tmp_path))
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["file", ".file.tmp", "file.0123456789abcdef.tmp", ".0123456789abcdef.tmp", ".f.0123456789ABCDEF.tmp"],
+)
+def test_only_our_own_leftovers_are_removed(tmp_path: Path, name: str) -> None:
+    make(tmp_path / name, STALE_S + 1)
+    (tmp_path / ".dir.0123456789abcdef.tmp").mkdir()
+    (tmp_path / ".link.0123456789abcdef.tmp").symlink_to(tmp_path / name)
+    before = sorted(os.listdir(tmp_path))
+
+    remove_leftovers(str(tmp_path))
+
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_directory_that_is_not_there_has_no_leftovers(tmp_path: Path) -> None:
+    remove_leftovers(str(tmp_path / "none"))

@@ -622,6 +622,16 @@ async def test_a_restart_with_a_bad_file_drops_no_gate(house: House) -> None:
     assert house.kinds("bamboo") == ["config.invalid"]
 
 
+async def test_a_start_removes_what_a_killed_daemon_left_half_written(house: House) -> None:
+    house.state.mkdir(mode=0o700)
+    left = house.state / ".revision.json.0123456789abcdef.tmp"
+    left.write_bytes(b"")
+    os.utime(left, (0, 0))
+    house.start()
+
+    assert not left.exists()
+
+
 async def test_a_restart_does_not_repeat_a_revision(house: House) -> None:
     write(house.hooks, document("one"))
     house.start()
