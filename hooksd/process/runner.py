@@ -85,6 +85,9 @@ class Runner:
         """
         if self._closed:
             return ProcessResult(launch_failure=_shutting_down())
+        if spawn.deadline is not None and spawn.deadline <= time.monotonic():
+            # The threads could start it before the loop comes to the timer of the deadline.
+            return ProcessResult(timed_out=True)
         invocation = Invocation(self._loop, spawn, self._watch_exit, self._trees, self._end)
         self._invocations.add(invocation)
         self._keep_reaping()
