@@ -55,6 +55,7 @@ class DaemonLock:
             raise SocketUnusable(path, f"cannot open the lock file: {error.strerror}") from error
         try:
             _check(descriptor, path)
+            os.fchmod(descriptor, 0o600)  # whatever the umask took away: others read who holds it
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException as error:
             os.close(descriptor)
@@ -67,10 +68,17 @@ class DaemonLock:
         return cls(descriptor, path)
 
     def write(self, info: LockInfo) -> None:
-        """Tell others who holds it."""
+        """Tell others who holds it.
+
+        Raises:
+            SocketUnusable: The file cannot be written; most often its disk is full, and a socket could not be made either.
+        """
         data = msgspec.json.encode(info) + b"\n"
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, data, 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, data, 0)
+        except OSError as error:
+            raise SocketUnusable(self.path, f"cannot write the lock file: {error.strerror}") from error
 
     def release(self) -> None:
         """Let the lock go; the file stays, empty."""

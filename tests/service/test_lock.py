@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -117,3 +118,29 @@ def test_a_lock_file_that_says_nothing(path: str, text: str) -> None:
 
 def test_a_lock_file_that_is_not_there(path: str) -> None:
     assert read_lock_info(path) is None
+
+
+@pytest.mark.parametrize("umask", [0, 0o077, 0o777])
+def test_whatever_the_umask_the_holder_can_be_read(path: str, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        lock = DaemonLock.acquire(path)
+    finally:
+        os.umask(before)
+    lock.release()
+
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_file_that_cannot_be_written_is_told_with_the_path(path: str) -> None:
+    lock = DaemonLock.acquire(path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(SocketUnusable, match="cannot write the lock file: File too large") as caught:
+            lock.write(LockInfo(pid=42))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    lock.release()
+
+    assert caught.value.path == path
