@@ -20,11 +20,15 @@ from hooksd.dialects.base import Caller, Dialect, PayloadRefused, Places
 from hooksd.model.errors import ProtocolError
 from hooksd.model.events import Event, EventName
 from hooksd.model.fold import Fold
+from hooksd.model.hooks import Hook
 from hooksd.model.outcome import Outcome
 from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Recorder
+from hooksd.outbox.outbox import Outbox
 from hooksd.pipeline import dry_run as dry_runs
 from hooksd.pipeline.background import Kind, Work, span_of
+from hooksd.pipeline.delivery import Delivery
+from hooksd.pipeline.durable import Frozen
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.executions import Executions, SnapshotStore
 from hooksd.pipeline.explain import explain
@@ -79,12 +83,14 @@ class Pipeline:
         daemon_cwd: The daemon's working directory.
         socket_path: The socket that hooks are told of, None without one.
         exchange: Where the payload and answer files of hooks are made.
+        outbox: Where durable hooks are kept; without one they run and are told not to be kept.
 
     Attributes:
         executions: The table of open executions.
         registry: The programmatic hooks.
         results: What recent invocations said.
         slots: What hooks hold and wait for.
+        delivery: The durable hooks; it runs what is due once it is started.
     """
 
     def __init__(
@@ -98,6 +104,7 @@ class Pipeline:
         daemon_cwd: str,
         socket_path: str | None,
         exchange: ExchangeFiles,
+        outbox: Outbox | None = None,
     ) -> None:
         self._store = store
         self._record = record
@@ -110,20 +117,30 @@ class Pipeline:
         self.executions = Executions(
             store=store, dialects=dialects, record=record, programmatic=lambda: self.registry.hooks
         )
+        invoker = Invoker(
+            runner=runner,
+            dialects=dialects,
+            registry=self.registry,
+            slots=self.slots,
+            exchange=exchange,
+            daemon_env=daemon_env,
+            socket_path=socket_path,
+        )
+        self.delivery = Delivery(
+            outbox=outbox,
+            store=store,
+            invoker=invoker,
+            results=self.results,
+            record=record,
+            surroundings=self,
+        )
         self._house = House(
             dialects=dialects,
             executions=self.executions,
-            invoker=Invoker(
-                runner=runner,
-                dialects=dialects,
-                registry=self.registry,
-                slots=self.slots,
-                exchange=exchange,
-                daemon_env=daemon_env,
-                socket_path=socket_path,
-            ),
+            invoker=invoker,
             registry=self.registry,
             results=self.results,
+            delivery=self.delivery,
         )
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -336,6 +353,7 @@ class Pipeline:
         work_area = snapshot.settings.daemon.work_area
         return Call(
             execution_id=execution_id,
+            snapshot=snapshot,
             settings=snapshot.settings,
             env=options.env,
             places=Places(
@@ -351,6 +369,25 @@ class Pipeline:
             deadline=None if options.timeout_s is None else time.monotonic() + options.timeout_s,
             budget_s=options.timeout_s or 0.0,
         )
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # For further runs of durable hooks (`hooksd.pipeline.delivery.Surroundings`)
+
+    def call_again(self, frozen: Frozen, env: Mapping[str, str] | None, snapshot: Snapshot) -> Call:
+        """What a run of a job is made with: what its dispatch said, and the settings of now."""
+        options = DispatchOptions(env=env, cwd=frozen.cwd, depth=frozen.depth, traceparent=frozen.traceparent)
+        call = self._call(
+            frozen.execution_id, frozen.workspace, options, snapshot, frozen.event, _trace(options)
+        )
+        return msgspec.structs.replace(call, lane=Lane.BACKGROUND)
+
+    def reporter_of(self, call: Call, event: Event, snapshot: Snapshot) -> Reporter:
+        """Who writes the records of such a run."""
+        return self._reporter(call.execution_id, event, snapshot, call.trace)
+
+    def programmatic_hooks(self) -> tuple[Hook, ...]:
+        """The hooks of connected clients now."""
+        return self.registry.hooks
 
     # ------------------------------------------------------------------------------------------------------------------
     # Looking, and trying out
@@ -427,9 +464,10 @@ class Pipeline:
             grace_s: Longest wait. Dispatches that are cut off answer -32002.
         """
         self.executions.stop()
-        works = list(self.executions.works)
-        if works:
-            await asyncio.wait([work.when_done() for work in works], timeout=grace_s)
+        waited_for: set[asyncio.Future[None]] = {work.when_done() for work in self.executions.works}
+        waited_for |= self.delivery.stop()
+        if waited_for:
+            await asyncio.wait(waited_for, timeout=grace_s)
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -440,6 +478,7 @@ class Pipeline:
             for work in works:
                 work.cut_off(draining())
             await asyncio.wait([work.when_done() for work in works])
+        await self.delivery.aclose()
 
 
 def payload_refused(native: str, refused: PayloadRefused) -> ProtocolError:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import msgspec
 
 from hooksd.config.plan import PlannedHook
 from hooksd.config.settings import EnvSettings, Settings
+from hooksd.config.snapshot import Snapshot
 from hooksd.dialects.base import Dialect, HookFiles, HookInput, PayloadRefused, Places
 from hooksd.model.events import Event
 from hooksd.model.hooks import Contract, Hook, Script
@@ -48,7 +49,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         execution_id: Goes into `HOOKSD_EXECUTION_ID`.
-        settings: Those of the snapshot that decides.
+        snapshot: The one that decides.
+        settings: Its settings.
         env: The caller's environment; None for the daemon's own.
         places: Directories that a working directory is chosen from.
         depth: How deep the dispatch is nested, 0 for an agent's own.
@@ -59,6 +61,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     execution_id: str
+    snapshot: Snapshot
     settings: Settings
     env: Mapping[str, str] | None
     places: Places
@@ -88,6 +91,7 @@ class Invocation:
         bounded_by_budget: Its deadline is the end of the dispatch's budget, not the end of its own time.
         result: What its process did; None for a programmatic hook, or one that never got so far.
         reply: What it said.
+        starting: Awaited when all is ready, right before the process is started; what it raises ends the run.
     """
 
     __slots__ = (
@@ -102,6 +106,7 @@ class Invocation:
         "queued_s",
         "reply",
         "result",
+        "starting",
     )
 
     def __init__(self, invocation_id: str, planned: PlannedHook, event: Event) -> None:
@@ -116,6 +121,7 @@ class Invocation:
         self.bounded_by_budget = False
         self.result: ProcessResult | None = None
         self.reply = Reply()
+        self.starting: Callable[[], Awaitable[None]] | None = None
 
 
 def new_invocation_id() -> str:
@@ -202,6 +208,8 @@ class Invoker:
         if hook.withheld is not None:
             return withheld_reply(hook, hook.withheld, event)
         resolved, given, env = self.prepare(call, invocation)
+        if invocation.starting is not None:
+            await invocation.starting()
         # Last, so that as little as possible can happen between the check and the start.
         if hook.pins is not None:
             stopped = await self._pins.stop(hook, hook.pins, event, cwd, deadline)

@@ -11,13 +11,13 @@ from typing import Any
 from hooksd.config.plan import PlannedHook
 from hooksd.model.fold import Verdict
 from hooksd.model.hooks import Hook
-from hooksd.model.problems import DispatchProblem, HookProblem
+from hooksd.model.problems import DispatchProblem, HookProblem, ProblemKind
 from hooksd.model.records import Level, Recorder
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.invocation import Invocation
 
 
-__all__ = ["Reporter", "report_of", "started", "without_run"]
+__all__ = ["Reporter", "cancelled", "report_of", "started", "without_run"]
 
 
 def without_run(planned: PlannedHook, verdict: Verdict) -> HandlerReport:
@@ -34,8 +34,20 @@ def without_run(planned: PlannedHook, verdict: Verdict) -> HandlerReport:
     )
 
 
-def started(planned: PlannedHook, invocation_id: str) -> HandlerReport:
-    """The report of a hook that nobody waits for."""
+def cancelled(status: Status = Status.CANCELLED) -> Verdict:
+    """The verdict on a hook that was cut off: while it ran, or (`skipped`) before."""
+    message = (
+        "cancelled before it had answered"
+        if status is Status.CANCELLED
+        else "the dispatch was cancelled before it ran"
+    )
+    return Verdict(
+        status=status, problem=HookProblem(kind=ProblemKind.CANCELLED, message=message), level=Level.INFO
+    )
+
+
+def started(planned: PlannedHook, invocation_id: str, problem: HookProblem | None = None) -> HandlerReport:
+    """The report of a hook that nobody waits for; `problem` tells what is already known to be wrong."""
     hook = planned.hook
     return HandlerReport(
         hook=hook.name,
@@ -43,6 +55,7 @@ def started(planned: PlannedHook, invocation_id: str) -> HandlerReport:
         contract=hook.contract,
         mode=hook.mode,
         status=Status.STARTED,
+        problem=problem,
         invocation_id=invocation_id,
     )
 
@@ -96,11 +109,11 @@ class Reporter:
         reasons: Whether the reasons of blocks are told (`[log] reasons`).
     """
 
-    __slots__ = ("_place", "_reasons", "_record")
+    __slots__ = ("_reasons", "_record", "place")
 
     def __init__(self, record: Recorder, place: dict[str, Any], *, reasons: bool) -> None:
         self._record = record
-        self._place = place
+        self.place = place
         self._reasons = reasons
 
     def started(self, hook: Hook, invocation_id: str) -> None:
@@ -109,7 +122,7 @@ class Reporter:
             Level.DEBUG,
             "hook.started",
             {
-                **self._place,
+                **self.place,
                 "hook": hook.name,
                 "source": hook.source,
                 "contract": hook.contract,
@@ -129,12 +142,12 @@ class Reporter:
     def missing(self, problem: DispatchProblem) -> None:
         """A hook that should be there is not."""
         told = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
-        fields = {**self._place, "hook": problem.hook, "status": Status.SKIPPED, "problem": told}
+        fields = {**self.place, "hook": problem.hook, "status": Status.SKIPPED, "problem": told}
         self._record(Level.WARNING, "hook.skipped", fields)
 
     def _fields(self, report: HandlerReport, verdict: Verdict) -> dict[str, Any]:
         fields = {
-            **self._place,
+            **self.place,
             "hook": report.hook,
             "source": report.source,
             "contract": report.contract,

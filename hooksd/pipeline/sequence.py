@@ -19,16 +19,16 @@ from hooksd.model.events import Event
 from hooksd.model.fold import Fold, Step, Verdict
 from hooksd.model.hooks import Mode
 from hooksd.model.outcome import Outcome
-from hooksd.model.problems import HookProblem, ProblemKind
-from hooksd.model.records import Level
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.background import Kind, Work, span_of
+from hooksd.pipeline.delivery import Delivery
+from hooksd.pipeline.durable import Run
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.executions import Executions
 from hooksd.pipeline.invocation import Call, Invocation, Invoker, new_invocation_id
 from hooksd.pipeline.pinned import withheld_reply
 from hooksd.pipeline.programmatic import Registry
-from hooksd.pipeline.reports import Reporter, report_of, started, without_run
+from hooksd.pipeline.reports import Reporter, cancelled, report_of, started, without_run
 from hooksd.pipeline.results import Results
 from hooksd.pipeline.slots import Lane
 
@@ -49,6 +49,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     invoker: Invoker
     registry: Registry
     results: Results
+    delivery: Delivery
 
 
 class Pass:
@@ -104,8 +105,10 @@ class Pass:
                 work.ids.pop(invocation_id, None)
             elif planned.hook.mode is not Mode.BLOCKING:
                 work.ids.pop(invocation_id, None)
-                self._start_background(planned, invocation_id)
-                reports.append(started(planned, invocation_id))
+                durable = await self._keep(planned) if planned.hook.durable else None
+                self._start_background(planned, invocation_id, durable)
+                why = None if durable is None else durable.problem
+                reports.append(started(planned, invocation_id, why))
             else:
                 work.ids[invocation_id] = None
                 try:
@@ -128,14 +131,18 @@ class Pass:
         """What can only be said now: a client may have taken its hook out, earlier hooks may have changed the arguments."""
         return self._house.registry.stands(planned.hook) and planned.matches(self._event).matched
 
-    async def run_one(self, planned: PlannedHook, invocation_id: str) -> HandlerReport:
-        """Run one hook, take its reply in, and tell of it."""
+    async def run_one(
+        self, planned: PlannedHook, invocation_id: str, durable: Run | None = None
+    ) -> HandlerReport:
+        """Run one hook, take its reply in, and tell of it; the end of a durable one is on disk when this returns."""
         invocation = Invocation(invocation_id, planned, self._event)
+        if durable is not None:
+            invocation.starting = durable.begin
         self._reporter.started(planned.hook, invocation_id)
         try:
             reply = await self._house.invoker.run(self._call, invocation)
         except asyncio.CancelledError:
-            self._finished(invocation, _cancelled())
+            self._finished(invocation, cancelled())
             raise
         before = self._fold.arguments
         verdict = self._fold.add(planned, reply)
@@ -144,6 +151,8 @@ class Pass:
             self._event = self._house.dialects[self._event.agent].with_arguments(self._event, changed)
         report = self._finished(invocation, verdict)
         self._house.results.keep(invocation, report, verdict, changed)
+        if durable is not None:
+            await durable.end(invocation)
         return report
 
     def _finished(self, invocation: Invocation, verdict: Verdict) -> HandlerReport:
@@ -158,17 +167,29 @@ class Pass:
 
     def _cancel_rest(self) -> None:
         for planned in self._fold.rest():
-            self._without_run(planned, _cancelled(Status.SKIPPED))
+            self._without_run(planned, cancelled(Status.SKIPPED))
 
     # ------------------------------------------------------------------------------------------------------------------
     # Background hooks
 
-    def _start_background(self, planned: PlannedHook, invocation_id: str) -> None:
+    async def _keep(self, planned: PlannedHook) -> Run:
+        """Put a durable hook on disk, which must be done before it is started and before the dispatch is answered."""
+        try:
+            return await self._house.delivery.keep(planned, self._event, self._call, self._reporter.place)
+        except asyncio.CancelledError:
+            self._without_run(planned, cancelled(Status.SKIPPED))
+            self._cancel_rest()
+            raise
+
+    def _start_background(self, planned: PlannedHook, invocation_id: str, durable: Run | None) -> None:
         work = Work(_KINDS[planned.hook.mode], span_of(self._event))
         work.ids[invocation_id] = None
         self._house.executions.start(
-            self._execution, work, self._alone(planned).run_one(planned, invocation_id)
+            self._execution, work, self._alone(planned).run_one(planned, invocation_id, durable)
         )
+        if durable is not None:
+            # Not in the coroutine: a task that is cancelled before its first step never gets there.
+            work.task.add_done_callback(lambda _: durable.cancel())
 
     def _alone(self, planned: PlannedHook) -> Pass:
         """A pass over one hook that nobody waits for."""
@@ -182,14 +203,3 @@ class Pass:
             Fold(event, (planned,), accepts=self._execution.accepts - NOBODY_WAITS),
             self._reporter,
         )
-
-
-def _cancelled(status: Status = Status.CANCELLED) -> Verdict:
-    message = (
-        "cancelled before it had answered"
-        if status is Status.CANCELLED
-        else "the dispatch was cancelled before it ran"
-    )
-    return Verdict(
-        status=status, problem=HookProblem(kind=ProblemKind.CANCELLED, message=message), level=Level.INFO
-    )
