@@ -89,7 +89,9 @@ class Invocation:
         """The spawn raised what no spawn should: a fault of ours, for the caller to see."""
         self.launching = False
         self._stop_timers()
-        if not self.result.done():
+        if self.result.done():
+            self._loop.call_exception_handler({"message": "a hook could not be started", "exception": error})
+        else:
             self.result.set_exception(error)
 
     def cancel(self) -> None:

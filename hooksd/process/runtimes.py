@@ -86,7 +86,8 @@ def resolve(
         case Script():
             return _script(handler, cwd, env, uv=uv)
         case Programmatic():
-            raise TypeError("a programmatic hook runs in its client, not in a process")
+            pass
+    raise TypeError("a programmatic hook runs in its client, not in a process")
 
 
 def _shell_command(

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hooksd.process import ownership
-from hooksd.process.orphans import Orphans, mark_in
+from hooksd.process.orphans import Orphan, Orphans, mark_in
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -88,3 +88,22 @@ async def test_many_orphans_are_listed_and_reaped(orphans, helpers):
         hook.kill()
         hook.wait()
         ownership.disown(hook.pid)
+
+
+def test_an_orphan_that_hides_its_environment_is_certain_after_a_while(monkeypatch):
+    monkeypatch.setattr("hooksd.process.orphans.proc.environment_of", lambda pid: b"")
+    monkeypatch.setattr("hooksd.process.orphans.proc.has_settled_environment", lambda pid: False)
+    orphan = Orphan(1, 1)
+    orphan.look()
+    assert not orphan.is_certain
+    monkeypatch.setattr("hooksd.process.orphans.EXEC_S", -1.0)
+    orphan.look()
+    assert (orphan.is_certain, orphan.mark) == (True, None)
+    monkeypatch.undo()
+    orphan.look()
+    assert orphan.mark is None
+
+
+def test_a_child_that_somebody_reaps_meanwhile_is_no_orphan(orphans, monkeypatch):
+    monkeypatch.setattr(orphans, "_listed", lambda: [2**22 - 1])
+    assert orphans.look() == ({}, [])

@@ -7,11 +7,13 @@ import resource
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Level
+from hooksd.model.run import LaunchFailure
 from hooksd.process.launch import launch
 from hooksd.process.runner import Runner
 
@@ -298,6 +300,22 @@ async def test_a_hundred_failing_launches_leak_nothing(runner, helpers):
     assert runner.running == 0
 
 
+async def test_a_fault_of_ours_after_the_deadline_is_not_lost(runner, helpers, monkeypatch):
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    free = threading.Event()
+
+    def broken(spawn, limit):
+        free.wait(GENEROUS_S)
+        raise TypeError("odd")
+
+    monkeypatch.setattr("hooksd.process.runner.launch", broken)
+    assert (await runner.run(helpers.bash("true", timeout_s=0.05))).timed_out
+    free.set()
+    await helpers.until(lambda: not runner.running, "it is over")
+    assert [str(context["exception"]) for context in told] == ["odd"]
+
+
 async def test_a_fault_of_ours_is_raised(runner, helpers):
     with pytest.raises(TypeError):
         await runner.run(helpers.spawn(*("/bin/echo", 5)))
@@ -320,6 +338,24 @@ async def test_cancelling_raises_at_once_and_ends_the_tree(runner, helpers, tmp_
     await runner.aclose(0.05)
     assert not helpers.state_of(pid)
     assert not helpers.children()
+
+
+async def test_cancelling_while_late_bytes_are_waited_for(runner, helpers, monkeypatch, tmp_path):
+    """The hook has exited: nothing is killed any more."""
+    monkeypatch.setattr("hooksd.process.invocation.LATE_BYTES_S", 60.0)
+    before = helpers.descriptors()
+    task = asyncio.ensure_future(runner.run(helpers.bash(f"sleep 60 & echo $! > {tmp_path}/pid; exit 3")))
+    log = tmp_path / "pid"
+    await helpers.until(lambda: log.exists() and log.read_text(), "it runs")
+    left = int(log.read_text())
+    await helpers.until(lambda: helpers.children() == {left}, "it has exited")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert runner.ending == 0
+    assert helpers.is_alive(left)
+    await helpers.kill(left)
+    assert helpers.descriptors() == before
 
 
 async def test_cancelling_before_the_spawn_is_done(runner, helpers):
@@ -490,6 +526,50 @@ async def test_few_descriptors(runner, helpers):
     assert len(failed) < 60
     assert all("Too many open files" in failure.message for failure in failed)
     assert helpers.descriptors() == before
+
+
+async def test_closing_does_not_wait_for_ever(helpers, monkeypatch):
+    """As for a spawn that hangs, or a process that hangs in the kernel."""
+    monkeypatch.setattr("hooksd.process.runner.KILL_LIMIT_S", 0.05)
+    monkeypatch.setattr("hooksd.process.spawn_pool.JOIN_S", 0.05)
+    started, free = threading.Event(), threading.Event()
+
+    def hangs(spawn, limit):
+        started.set()
+        free.wait(GENEROUS_S)
+        return LaunchFailure(kind=ProblemKind.MISSING_RUNTIME, message="gone")
+
+    monkeypatch.setattr("hooksd.process.runner.launch", hangs)
+    runner = Runner(asyncio.get_running_loop(), max_ending=1)
+    task = asyncio.ensure_future(runner.run(helpers.bash("true")))
+    await helpers.until(started.is_set, "it hangs")
+    await runner.aclose(0)
+    assert runner.running == 1
+    assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
+    free.set()
+    await helpers.until(lambda: not runner.running, "it came back")
+
+
+async def test_orphans_are_looked_for_ever_less_often(runner, helpers, monkeypatch):
+    pauses = []
+    call_later = runner._loop.call_later
+    monkeypatch.setattr("hooksd.process.runner.FIRST_REAP_S", 0.01)
+    monkeypatch.setattr("hooksd.process.runner.LONGEST_REAP_S", 0.05)
+    loop = SimpleNamespace(
+        call_later=lambda delay, callback: pauses.append(delay) or call_later(delay, callback),
+        create_future=runner._loop.create_future,
+        call_soon_threadsafe=runner._loop.call_soon_threadsafe,
+        add_reader=runner._loop.add_reader,
+        remove_reader=runner._loop.remove_reader,
+    )
+    monkeypatch.setattr(runner, "_loop", loop)
+    result = await runner.run(helpers.bash("sleep 60 >/dev/null 2>&1 & echo $!", timeout_s=None))
+    await helpers.until(lambda: pauses[-3:] == [0.05] * 3, "nothing changes any more")
+    assert 0.02 in pauses
+    assert (await runner.run(helpers.bash("true", timeout_s=None))).exit_code == 0
+    assert pauses.count(0.01) > pauses[: pauses.index(0.05)].count(0.01)
+    await helpers.kill(int(result.stdout))
+    await helpers.until(lambda: runner._reap_timer is None, "there is nothing to look for")
 
 
 async def test_many_at_once(runner, helpers):

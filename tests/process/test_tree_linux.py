@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 
 from hooksd.process import ownership, proc, tree_linux
+from hooksd.process.orphans import Look, Orphan
 from hooksd.process.reserve import NoDescriptor
 from hooksd.process.tree_linux import LinuxTrees
 
@@ -237,3 +238,119 @@ def test_nothing_is_taken_for_gone_when_it_cannot_be_looked_at(trees, monkeypatc
     finally:
         assert child.wait() in (-signal.SIGTERM, -signal.SIGKILL)
         ownership.disown(child.pid)
+
+
+# --- what changes while it is looked at
+
+
+@pytest.fixture
+def tree(trees):
+    """The tree of a hook that is long gone; what is below it is given by the tests."""
+    return trees.tree(2**22 - 1, "mark")
+
+
+def stat(pid, parent, *, started=1, dead=False):
+    return proc.Stat(parent, pid, started, dead)
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """Processes that exist only here: pid to (stat, children)."""
+    table = {}
+    monkeypatch.setattr(proc, "stat_of", lambda pid: table.get(pid, (None, []))[0])
+    monkeypatch.setattr(proc, "children_of", lambda pid: table.get(pid, (None, []))[1])
+    return table
+
+
+def orphan(pid, *, mark=None, is_certain=True, session=1):
+    made = Orphan(pid, session)
+    made.mark = mark
+    made.is_certain = is_certain
+    return made
+
+
+def test_everything_below_is_found(trees, tree, processes):
+    me = os.getpid()
+    processes.update({10: (stat(10, tree._pid), [11]), 11: (stat(11, 10), []), 20: (stat(20, me), [21, 22])})
+    processes.update(
+        {21: (stat(21, 20), []), 22: (stat(22, 20), []), 30: (stat(30, me), []), 40: (stat(40, me), [])}
+    )
+    living = {20: orphan(20, mark=b"mark"), 30: orphan(30, mark=b"other"), 40: orphan(40, session=tree._pid)}
+    members, settled = tree.below(living, [10])
+    assert (set(members), settled) == ({10, 11, 20, 21, 22, 40}, True)
+
+
+def test_a_process_that_ended_between_the_lists_is_news(tree, processes):
+    assert tree.below({}, [10]) == ({}, False)
+
+
+def test_a_process_that_moved_between_the_lists_is_news(tree, processes):
+    processes[10] = (stat(10, 1), [])
+    assert tree.below({}, [10]) == ({}, False)
+
+
+def test_a_zombie_that_nobody_reaps_is_news_only_once(tree, processes):
+    processes[10] = (stat(10, tree._pid, dead=True), [])
+    assert tree.below({}, [10]) == ({}, False)
+    assert tree.below({}, [10]) == ({}, True)
+    processes[10] = (stat(10, tree._pid, dead=True, started=2), [])
+    assert tree.below({}, [10]) == ({}, False)
+
+
+def test_an_orphan_whose_mark_is_not_known_yet_is_news(tree, processes):
+    assert tree.below({20: orphan(20, is_certain=False)}, []) == ({}, False)
+
+
+def test_a_process_that_is_listed_twice_is_found_once(tree, processes):
+    """It became an orphan between the two lists."""
+    processes[10] = (stat(10, os.getpid()), [])
+    assert tree.below({10: orphan(10, mark=b"mark")}, [10]) == ({10: stat(10, os.getpid())}, False)
+    assert tree.below({10: orphan(10, mark=b"mark"), 11: orphan(10, mark=b"mark")}, []).settled
+
+
+def test_one_that_was_seen_before_is_known_without_a_mark(tree, processes):
+    processes[10] = (stat(10, tree._pid), [])
+    tree.below({}, [10])
+    processes[10] = (stat(10, os.getpid()), [])
+    assert set(tree.below({10: orphan(10)}, []).members) == {10}
+    processes[10] = (stat(10, os.getpid(), started=2), [])
+    assert tree.below({10: orphan(10)}, []) == ({}, True)
+    del processes[10]
+    assert tree.below({10: orphan(10)}, []) == ({}, True)
+
+
+@pytest.mark.parametrize(
+    ("reaped", "settled"),
+    [
+        ([], True),
+        ([orphan(5, mark=b"other")], True),
+        ([orphan(5, mark=b"mark")], False),
+        ([orphan(5, is_certain=False)], False),
+        ([orphan(5, mark=b"other"), orphan(6, mark=b"mark")], False),
+    ],
+)
+def test_an_orphan_of_the_tree_that_was_reaped_is_news(trees, tree, processes, monkeypatch, reaped, settled):
+    monkeypatch.setattr(trees.orphans, "look", lambda: Look({}, reaped))
+    assert tree._look() == ({}, settled)
+    assert tree.is_gone() == settled
+
+
+def test_a_tree_that_never_settles_is_not_gone(trees, tree, processes, monkeypatch):
+    looks = []
+    monkeypatch.setattr(trees.orphans, "look", lambda: looks.append(1) or Look({}, [orphan(5, mark=b"mark")]))
+    assert not tree.kill()
+    assert len(looks) == tree_linux.MAX_STOP_ROUNDS
+
+
+@pytest.mark.parametrize(("until_seen", "count"), [(3, 1), (tree_linux.MAX_EXEC_LOOKS + 1, 0)])
+def test_counting_waits_a_little_for_an_exec(trees, processes, monkeypatch, until_seen, count):
+    looks = []
+
+    def look():
+        looks.append(1)
+        seen = len(looks) > until_seen
+        return Look({10: orphan(10, mark=b"mark" if seen else None, is_certain=seen)}, [])
+
+    processes[10] = (stat(10, os.getpid()), [])
+    monkeypatch.setattr(trees.orphans, "look", look)
+    assert trees.survivors(2**22 - 1, "mark") == count

@@ -30,6 +30,13 @@ async def test_results(runner, helpers):
     assert (result.exit_code, result.stdout, result.left_running) == (3, b"x", 0)
 
 
+async def test_a_system_without_waitid(runner, helpers, monkeypatch):
+    """The waiting thread reaps there."""
+    monkeypatch.delattr(os, "waitid")
+    assert (await runner.run(helpers.bash("exit 3"))).exit_code == 3
+    assert (await runner.run(helpers.bash("kill -9 $$"))).signal == 9
+
+
 async def test_the_group_is_ended_at_the_deadline(runner, helpers):
     result = await runner.run(
         helpers.bash("trap '' TERM; sleep 60 & echo $!; wait", timeout_s=0.5, kill_grace_s=0.1)
