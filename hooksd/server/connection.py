@@ -122,6 +122,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._let_in = False
+        self._closing = False
         self._depth: int | None = None
         self._depth_known = False
         self._reading = True
@@ -227,7 +228,8 @@ class Connection:
         self._requests.cancel(request_id)
 
     def close(self) -> None:
-        """Write what there is, then close."""
+        """Write what there is, then close; what is sent from now on is lost."""
+        self._closing = True
         self._transport.close()
 
     def abort(self) -> None:
@@ -341,7 +343,7 @@ class Connection:
         self._write(line)
 
     def _write(self, data: bytes) -> None:
-        if self.gone:
+        if self.gone or self._closing:
             return
         self._transport.write(data)
         if self._writing_paused:
@@ -385,9 +387,7 @@ class Connection:
             self._watch_for_hangup()
 
     def _begin_stall(self) -> None:
-        self._stall = asyncio.get_running_loop().call_later(
-            STALL_S, self._look_at_stall, self._read_by_client()
-        )
+        self._stall = self._loop.call_later(STALL_S, self._look_at_stall, self._read_by_client())
 
     def _end_stall(self) -> None:
         if self._stall is not None:
@@ -421,7 +421,7 @@ class Connection:
 
     def _close_if_done(self) -> None:
         if self._is_done():
-            self._transport.close()
+            self.close()
 
     def _watch_for_hangup(self) -> None:
         if self.gone:

@@ -115,6 +115,24 @@ async def test_a_client_that_does_not_read_does_not_keep_the_listener_open(start
     assert server.served.events == ["half_closed", "gone"]
 
 
+async def test_answers_that_come_after_the_end_are_lost(start_server, until, caplog):
+    server = await start_server()
+    client = await server.connect()
+    names = [str(number) for number in range(20)]
+    for name in names:
+        await client.call("wait", {"name": name}, request_id=name)
+    await until(lambda: len(server.served.started) == len(names))
+    closing = asyncio.ensure_future(server.listener.aclose(10.0))
+    await asyncio.sleep(0)
+    for name in names:
+        server.served.door(name).set()
+    await closing
+
+    await until(lambda: len(server.served.ended) == len(names))
+    assert await client.line() == b""
+    assert caplog.records == []
+
+
 async def test_nobody_is_let_in_after_the_end(start_server):
     server = await start_server()
     await server.listener.aclose(1.0)
