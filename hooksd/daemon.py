@@ -36,6 +36,8 @@ from hooksd.observe.log_file import LogFile
 from hooksd.observe.metrics import Metrics
 from hooksd.observe.stream import EventStream
 from hooksd.observe.writer import LogWriter
+from hooksd.outbox.jobs import OutboxLimits
+from hooksd.outbox.outbox import FILE_NAME, Outbox
 from hooksd.pipeline.dispatch import Pipeline
 from hooksd.process.descriptor_limit import raise_soft_limit
 from hooksd.process.exchange_files import ExchangeFiles
@@ -213,6 +215,7 @@ class Daemon:
         self._look_is_due = False
         # Made in `run`, on the loop's thread.
         self._runner: Runner
+        self._outbox: Outbox
         self._pipeline: Pipeline
         self._listener: Listener
         self._signals: Signals
@@ -242,13 +245,17 @@ class Daemon:
                 timed_out=counters.timed_out,
                 blocked=counters.blocked,
             ),
-            outbox=OutboxCounts(),
+            outbox=OutboxCounts(
+                pending=self._outbox.counts.pending,
+                running=self._outbox.counts.running,
+                failed=self._outbox.counts.failed,
+            ),
             latency_ms={
                 hook: Latency(p50=one.p50, p95=one.p95, p99=one.p99)
                 for hook, one in self._metrics.latency_ms().items()
             },
             warm={},
-            problems=(*config.problems, *self._log_problems()),
+            problems=(*config.problems, *self._outbox.problems, *self._log_problems()),
         )
 
     def shutdown(self, grace_s: float | None = None) -> None:
@@ -303,6 +310,9 @@ class Daemon:
         exchange = ExchangeFiles(f"{os.path.dirname(self._places.socket)}/exchange")
         if left_over := exchange.sweep():
             self._journal(Level.INFO, "daemon.swept", {"left_over_runs": left_over})
+        self._outbox = Outbox(
+            f"{self._places.state_dir}/{FILE_NAME}", record=self._journal, limits=self._outbox_limits
+        )
         self._pipeline = Pipeline(
             runner=self._runner,
             store=self._store,
@@ -312,6 +322,7 @@ class Daemon:
             daemon_cwd=self._places.cwd,
             socket_path=self._places.socket,
             exchange=exchange,
+            outbox=self._outbox,
         )
         self._use_settings()
         self._store.start(loop, self._record_of_configuration)
@@ -328,6 +339,7 @@ class Daemon:
         self._life.go(State.DEGRADED if self._store.status().state == "degraded" else State.READY)
         if self._options.ready_fd is not None:
             _tell_ready(self._options.ready_fd)
+        self._pipeline.delivery.start()
         # What is there now stays: the collector need not look at it ever again.
         gc.collect()
         gc.freeze()
@@ -343,6 +355,7 @@ class Daemon:
         for task in self._reloads:
             task.cancel()
         await asyncio.gather(*self._reloads, return_exceptions=True)
+        await self._outbox.aclose()
         await self._store.aclose()
         self._life.go(State.STOPPED)
         last_resort.call_off()
@@ -374,6 +387,9 @@ class Daemon:
     @property
     def _limits(self) -> Limits:
         return self._store.settings.limits
+
+    def _outbox_limits(self) -> OutboxLimits:
+        return OutboxLimits(max_jobs=self._limits.max_outbox_jobs, max_bytes=self._limits.max_outbox_bytes)
 
     def _dropped_line(self, count: int) -> bytes:
         # The journal writes to the writer, and so is made after it.
@@ -432,6 +448,7 @@ class Daemon:
     def _look_at_configuration(self) -> None:
         self._look_is_due = False
         self._use_settings()
+        self._pipeline.delivery.look_again()
         if self._life.is_serving:
             state = State.DEGRADED if self._store.status().state == "degraded" else State.READY
             if state is not self._life.state:

@@ -249,6 +249,33 @@ class AsyncClient:
         """See `Client.revoke_trust`."""
         return await self.run(calls.revoke_trust(directory), timeout)
 
+    # --- durable jobs ---
+
+    async def list_jobs(
+        self,
+        *,
+        state: Optional[str] = None,
+        limit: Optional[int] = None,
+        after: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> Tuple[results.DurableJob, ...]:
+        """See `Client.list_jobs`."""
+        return await self.run(calls.list_jobs(state, limit, after), timeout)
+
+    async def retry_jobs(self, job_id: Optional[str] = None, *, timeout: Optional[float] = None) -> int:
+        """See `Client.retry_jobs`."""
+        return await self.run(calls.retry_jobs(job_id), timeout)
+
+    async def discard_jobs(
+        self,
+        job_id: Optional[str] = None,
+        *,
+        state: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """See `Client.discard_jobs`."""
+        return await self.run(calls.discard_jobs(job_id, state), timeout)
+
     # --- programmatic hooks and the event stream ---
 
     async def register_hook(

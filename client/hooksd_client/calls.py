@@ -328,6 +328,25 @@ def revoke_trust(directory: str) -> Call[results.TrustRevoked]:
     return Call("trust/revoke", {"dir": directory}, results.TrustRevoked.from_answer)
 
 
+def list_jobs(
+    state: Optional[str], limit: Optional[int], after: Optional[str]
+) -> Call[Tuple[results.DurableJob, ...]]:
+    """`outbox/list`."""
+    params = given(state=state, limit=limit, after=after)
+    return Call("outbox/list", params, _many("jobs", results.DurableJob), repeatable=True)
+
+
+def retry_jobs(job_id: Optional[str]) -> Call[int]:
+    """`outbox/retry`: a repeat would not tell how many there were."""
+    params = {"all": True} if job_id is None else {"job_id": job_id}
+    return Call("outbox/retry", params, _number("retried"))
+
+
+def discard_jobs(job_id: Optional[str], state: Optional[str]) -> Call[int]:
+    """`outbox/discard`: a repeat would find no such job."""
+    return Call("outbox/discard", given(job_id=job_id, state=state), _number("discarded"))
+
+
 def status() -> Call[results.Status]:
     """`daemon/status`."""
     return Call("daemon/status", {}, results.Status.from_answer, repeatable=True)
@@ -354,6 +373,16 @@ def _many(key: str, cls: Any) -> Callable[[Any], Any]:
         if not isinstance(items, list):
             raise ProtocolViolation(f"an answer without the list `{key}`")
         return tuple(cls.from_answer(item) for item in items)
+
+    return read
+
+
+def _number(key: str) -> Callable[[Any], int]:
+    def read(answer: Any) -> int:
+        number = answer.get(key) if isinstance(answer, dict) else None
+        if not isinstance(number, int):
+            raise ProtocolViolation(f"an answer without the number `{key}`")
+        return number
 
     return read
 

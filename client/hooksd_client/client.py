@@ -295,6 +295,33 @@ class Client:
         """Take the trust in a project back."""
         return self.run(calls.revoke_trust(directory), timeout)
 
+    # --- durable jobs ---
+
+    def list_jobs(
+        self,
+        *,
+        state: Optional[str] = None,
+        limit: Optional[int] = None,
+        after: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> Tuple[results.DurableJob, ...]:
+        """Durable jobs in the order in which they came; `after` (a job id) leads on from the last one of an answer."""
+        return self.run(calls.list_jobs(state, limit, after), timeout)
+
+    def retry_jobs(self, job_id: Optional[str] = None, *, timeout: Optional[float] = None) -> int:
+        """Have one job, or every one that has failed, started as soon as may be; gives how many."""
+        return self.run(calls.retry_jobs(job_id), timeout)
+
+    def discard_jobs(
+        self,
+        job_id: Optional[str] = None,
+        *,
+        state: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Give up one job, or every one in a state (`pending`, `done`, `failed`); gives how many."""
+        return self.run(calls.discard_jobs(job_id, state), timeout)
+
     # --- programmatic hooks and the event stream ---
 
     def register_hook(

@@ -440,6 +440,26 @@ class Written(Result):
 
 
 @dataclass(frozen=True)
+class DurableJob(Result):
+    """One job of `outbox/list`; times are in seconds since the epoch."""
+
+    job_id: str
+    hook: str
+    event: str
+    state: str
+    attempts: int = 0
+    max_attempts: int = 0
+    created_at: float = 0.0
+    next_attempt_at: Optional[float] = None
+    last_attempt_at: Optional[float] = None
+    ended_at: Optional[float] = None
+    waiting: Optional[str] = None
+    last_error: Optional[str] = None
+    exit_code: Optional[int] = None
+    stderr_tail: str = ""
+
+
+@dataclass(frozen=True)
 class TrustedProject(Result):
     """One project of `trust/list`; `granted_at` is in seconds since the epoch, None where nothing was granted."""
 

@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "logs": "hooksd.cli.logs",
     "history": "hooksd.cli.history",
     "trust": "hooksd.cli.trust",
+    "outbox": "hooksd.cli.outbox",
     "schema": "hooksd.cli.schema",
     "socket-path": "hooksd.cli.socket_path",
     "version": "hooksd.cli.version",

@@ -33,6 +33,7 @@ from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.executions import Executions, SnapshotStore
 from hooksd.pipeline.explain import explain
 from hooksd.pipeline.invocation import Call, Invoker, ProcessRunner, new_invocation_id
+from hooksd.pipeline.jobs import Jobs
 from hooksd.pipeline.programmatic import Registry
 from hooksd.pipeline.refusals import draining
 from hooksd.pipeline.reports import Reporter, started
@@ -91,6 +92,7 @@ class Pipeline:
         results: What recent invocations said.
         slots: What hooks hold and wait for.
         delivery: The durable hooks; it runs what is due once it is started.
+        jobs: What a person can do about them.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class Pipeline:
             record=record,
             surroundings=self,
         )
+        self.jobs = Jobs(outbox, self.delivery, record)
         self._house = House(
             dialects=dialects,
             executions=self.executions,

@@ -1,7 +1,7 @@
 """The method table: nothing but translation between the protocol and the rooms that do the work.
 
-A method answers at once where it can; where it must wait it gives a `Step`. Methods that are not here (`outbox/*`,
-`hook/relay`) answer -32601.
+A method answers at once where it can; where it must wait it gives a `Step`. A method that is not here (`hook/relay`)
+answers -32601.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from hooksd.protocol.methods.hooks import (
     HookResultResult,
     HookTestParams,
 )
+from hooksd.protocol.methods.outbox import OutboxDiscardParams, OutboxListParams, OutboxRetryParams
 from hooksd.protocol.methods.programmatic import (
     HookRegisterParams,
     HookRegisterResult,
@@ -142,6 +143,9 @@ class Methods:
             "trust/show": self._trust_show,
             "trust/grant": self._trust_grant,
             "trust/revoke": self._trust_revoke,
+            "outbox/list": self._outbox_list,
+            "outbox/retry": self._outbox_retry,
+            "outbox/discard": self._outbox_discard,
             "events/subscribe": self._subscribe,
             "events/unsubscribe": self._unsubscribe,
             "daemon/status": self._status,
@@ -356,6 +360,18 @@ class Methods:
 
     def _trust_revoke(self, _: Connection, params: TrustRevokeParams) -> Step:
         return Step(self._store.trust.revoke(params.dir))
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Durable jobs
+
+    def _outbox_list(self, _: Connection, params: OutboxListParams) -> Step:
+        return Step(self._pipeline.jobs.list(params), for_client=True)
+
+    def _outbox_retry(self, _: Connection, params: OutboxRetryParams) -> Step:
+        return Step(self._pipeline.jobs.retry(params))
+
+    def _outbox_discard(self, _: Connection, params: OutboxDiscardParams) -> Step:
+        return Step(self._pipeline.jobs.discard(params))
 
     # ------------------------------------------------------------------------------------------------------------------
     # Records

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hooksd.protocol.methods import config, daemon, events, executions, hooks, programmatic, trust
+from hooksd.protocol.methods import config, daemon, events, executions, hooks, outbox, programmatic, trust
 from hooksd.protocol.methods.base import Method
 
 
@@ -18,7 +18,7 @@ __all__ = ["METHODS"]
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         method.name: method
-        for room in (daemon, executions, hooks, programmatic, config, trust, events)
+        for room in (daemon, executions, hooks, programmatic, config, trust, outbox, events)
         for method in room.METHODS
     }
 )
