@@ -20,6 +20,7 @@ HELP = "write a starter configuration with an example hook"
 EXAMPLES = """\
 examples:
   hooksd init                       hooks.json in the configuration directory, for every agent
+  hooksd init --dialect chrys       hooks.yaml there, in Chrys' terms
   hooksd init --dialect hooksd      hooksd.toml, every setting explained
   hooksd init --directory ./conf
 """
@@ -36,14 +37,49 @@ if [[ $event =~ git[[:space:]]+push[^\\"]*(--force|[[:space:]]-f)([[:space:]\\"]
 fi
 """
 
+_HOOKS_YAML = """\
+# yaml-language-server: $schema=./hooks.yaml.schema.json
+# Hooks in Chrys' terms. They run in the order of this file; scripts are relative to it.
+version: 1
+
+settings:
+  max_parallel_hooks: 4         # background hooks of this file at the same time
+
+hooks:
+  - id: protect-etc
+    description: No tool writes below /etc.
+    event: before_tool_call
+    match:                      # every condition must hold; all are exact
+      tool_kind: filesystem.write
+      args:
+        path: {regex: "^/etc/"}
+    run: {type: script, path: scripts/protect_etc.py}
+    execution:
+      mode: blocking            # the default, fire_and_forget, can stop nothing
+      timeout_seconds: 5
+      on_error: block           # if the script itself fails
+"""
+
+_PROTECT = """\
+#!/usr/bin/env python3
+# before_tool_call: the event is a JSON file, and so is the answer; nothing in it means no objection.
+import json
+import os
+
+with open(os.environ["CHRYS_HOOK_PAYLOAD_FILE"]) as file:
+    event = json.load(file)
+with open(os.environ["CHRYS_HOOK_RESULT"], "w") as file:
+    json.dump({"action": "block", "reason": f"{event['tool']['name']} may not write below /etc"}, file)
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `init`."""
     parser.add_argument(
         "--dialect",
-        choices=["bamboo", "hooksd"],
+        choices=["bamboo", "chrys", "hooksd"],
         default="bamboo",
-        help="hooks.json, or hooksd.toml (default: bamboo)",
+        help="hooks.json, hooks.yaml, or hooksd.toml (default: bamboo)",
     )
     parser.add_argument(
         "--directory", metavar="DIR", help="where to write (default: the configuration directory)"
@@ -54,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the files; 1 when the configuration is there already."""
     directory = os.path.abspath(args.directory or paths.config_dir(os.environ))
-    files = _bamboo_files(directory) if args.dialect == "bamboo" else _settings_files()
+    files = _FILES[args.dialect](directory)
     main_file = os.path.join(directory, next(iter(files)))
     if os.path.lexists(main_file):
         fail(
@@ -87,6 +123,13 @@ def run(args: argparse.Namespace) -> int:
             "Each event has groups; each group a `matcher` (RE2, on the tool name) and hooks, run in order."
         )
         speaker.message("next: `hooksd validate`, then `hooksd test PreToolUse` with the daemon running")
+    elif args.dialect == "chrys":
+        speaker.message(
+            "Hooks run in the order of the file; only those with `mode: blocking` can stop or change anything."
+        )
+        speaker.message(
+            "next: `hooksd validate`, then `hooksd test before_tool_call --dialect chrys` with the daemon running"
+        )
     return ExitCode.DONE
 
 
@@ -119,10 +162,21 @@ def _bamboo_files(directory: str) -> dict[str, tuple[str, int]]:
     }
 
 
-def _settings_files() -> dict[str, tuple[str, int]]:
+def _chrys_files(directory: str) -> dict[str, tuple[str, int]]:
+    return {
+        "hooks.yaml": (_HOOKS_YAML, 0o600),
+        "hooks.yaml.schema.json": (json.dumps(schema("hooks.yaml"), indent=1) + "\n", 0o600),
+        "scripts/protect_etc.py": (_PROTECT, 0o700),
+    }
+
+
+def _settings_files(directory: str) -> dict[str, tuple[str, int]]:
     from hooksd.config.settings_template import settings_template
 
     return {
         "hooksd.toml": ("#:schema ./hooksd.schema.json\n" + settings_template(), 0o600),
         "hooksd.schema.json": (json.dumps(schema("hooksd.toml"), indent=1) + "\n", 0o600),
     }
+
+
+_FILES = {"bamboo": _bamboo_files, "chrys": _chrys_files, "hooksd": _settings_files}

@@ -16,11 +16,12 @@ HELP = "print the JSON Schema of a configuration file or of the wire methods"
 EXAMPLES = """\
 examples:
   hooksd schema hooks.json > hooks.schema.json
+  hooksd schema hooks.yaml > hooks.yaml.schema.json
   hooksd schema hooksd.toml
   hooksd schema methods
 """
 
-SCHEMAS = ("hooks.json", "hooksd.toml", "methods")
+SCHEMAS = ("hooks.json", "hooks.yaml", "hooksd.toml", "methods")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +41,10 @@ def schema(name: str) -> dict[str, Any]:
         from hooksd.dialects.bamboo_schema import hooks_json_schema
 
         return hooks_json_schema()
+    if name == "hooks.yaml":
+        from hooksd.dialects.chrys_schema import hooks_yaml_schema
+
+        return hooks_yaml_schema()
     if name == "hooksd.toml":
         from hooksd.config.settings_schema import settings_schema
 

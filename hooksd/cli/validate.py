@@ -33,6 +33,7 @@ EXAMPLES = """\
 examples:
   hooksd validate                             hooksd.toml and every source that it names
   hooksd validate ~/.bamboo/hooks.json
+  hooksd validate .chrys/hooks/hooks.yaml
   hooksd validate team.json --dialect bamboo
 exit status: 0 no error (warnings are told), 1 an error
 """
@@ -80,8 +81,10 @@ def _dialect_of(file: str) -> str:
     name = os.path.basename(file)
     if name.endswith(".toml"):
         return "hooksd"
+    if name.endswith((".yaml", ".yml")):
+        return "chrys"
     if name.endswith(".json"):
-        return "bamboo"
+        return "chrys" if ".chrys" in os.path.abspath(file).split(os.sep) else "bamboo"
     fail(ExitCode.USAGE, f"{safe(file)}: the dialect cannot be told from the name", "say it with --dialect")
 
 

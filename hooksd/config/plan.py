@@ -54,6 +54,9 @@ class PlannedHook(msgspec.Struct, frozen=True, kw_only=True):
 
         Of a pattern over the tool's name nothing is left: the name is never changed, and `Plan.select` has looked at it.
         """
+        hook = self.hook
+        if hook.event is not event.name and (hook.dialect == event.agent or hook.event not in event.also):
+            return MatchResult(matched=False, why=f"{event.native} is no {hook.native_event} this time")
         return MATCHED if self.filter is None else self.filter.check(event)
 
 

@@ -17,7 +17,7 @@ from hooksd.config.guards import Policy
 from hooksd.config.layer import Layer, Part
 from hooksd.config.plan import Plan
 from hooksd.config.settings import Settings
-from hooksd.model.events import EventName
+from hooksd.model.events import ALSO, EventName
 from hooksd.model.hooks import Guard, Hook, Programmatic, Scope
 from hooksd.model.problems import ConfigProblem
 from hooksd.model.sources import DocumentSettings, SourceReport
@@ -132,6 +132,14 @@ class Snapshot:
             else:
                 why = f"its source {part.source.name} applies to {', '.join(part.source.agents)}, not to {agent}"
                 others += [(hook, why) for hook in segment.hooks]
+        # Events of the hook's own dialect that this one may be too; whether it is, `PlannedHook.matches` says.
+        segments += [
+            segment
+            for other in ALSO.get(event, ())
+            for part in self._parts
+            if part.source is not None and part.source.dialect != agent and part.source.applies_to(agent)
+            if (segment := part.segments.get(other)) is not None
+        ]
         missing = [guard for guard, events in self._unanswered if event in events]
         return Plan(segments, others=others, missing=missing)
 

@@ -21,7 +21,9 @@ from hooksd.dialects.bamboo_dry_run import read_dry_run
 from hooksd.dialects.bamboo_envelope import EnvelopeEncoder, envelope_object
 from hooksd.dialects.bamboo_handlers import trim
 from hooksd.dialects.bamboo_schema import EVENTS
+from hooksd.dialects.bamboo_translation import from_normalised
 from hooksd.dialects.base import Caller, DryRun, HookInput, Places
+from hooksd.dialects.translate import Translator
 from hooksd.model.decision import Capability
 from hooksd.model.events import Event, EventName
 from hooksd.model.hooks import Contract, Hook, Script
@@ -49,6 +51,7 @@ class Bamboo:
     def __init__(self, *, windows: bool) -> None:
         self._windows = windows
         self._encoder = EnvelopeEncoder()
+        self._translator = Translator(self.name, from_normalised)
 
     def read(self, text: bytes, origin: Origin) -> Document:
         """Read a `hooks.json`; the table of what a fault costs is in `bamboo_document`."""
@@ -85,14 +88,20 @@ class Bamboo:
 
     def input(self, event: Event, hook: Hook, cwd: str, *, script_path: str | None) -> HookInput:
         """The envelope on stdin, and the `BAMBOO_*` variables (Bamboo dialect 3.4)."""
-        env = [("BAMBOO_SESSION_ID", event.session_id), ("BAMBOO_HOOK_EVENT", event.native)]
+        own = self._translator.event(event, hook.native_event)
+        env = [("BAMBOO_SESSION_ID", own.session_id), ("BAMBOO_HOOK_EVENT", own.native)]
         if script_path is not None:
             env.append(("BAMBOO_HOOK_SCRIPT", script_path))
-        return HookInput(stdin=self._encoder.encode(event, cwd), env=tuple(env))
+        return HookInput(stdin=self._encoder.encode(own, cwd), env=tuple(env))
 
     def envelope(self, event: Event, cwd: str) -> dict[str, Any]:
         """The envelope as an object."""
-        return envelope_object(event, cwd)
+        native = bamboo_events.NATIVE_NAMES[event.name.value]
+        return envelope_object(self._translator.event(event, native), cwd)
+
+    def channel(self, event: Event) -> Capability | None:
+        """Contexts, at every event."""
+        return Capability.CONTEXTS
 
     def interpret(self, result: ProcessResult, event: Event, hook: Hook) -> Reply:
         """The reply of a process. An observer's decision is a decision here; the fold does not carry it out."""

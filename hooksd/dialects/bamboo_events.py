@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hooksd.dialects.bamboo_schema import EVENTS, TOOL_EVENTS
+from hooksd.dialects.bamboo_translation import tool_kind
 from hooksd.dialects.base import Caller, PayloadRefused
 from hooksd.dialects.payload_check import checked, refusal
 from hooksd.model.events import Event, EventName
@@ -203,9 +204,20 @@ def make_event(native: str, payload: Mapping[str, Any], caller: Caller, *, backg
         payload=fields,
         tool_name=fields["tool_name"] if native in TOOL_EVENTS else None,
         tool_arguments=fields.get("parsed_args"),
+        tool_kind=tool_kind(fields["tool_name"]) if native in TOOL_EVENTS else None,
+        also=_also(native, fields),
         continued=fields.get("stop_hook_active", False),
         timestamp=caller.timestamp,
     )
+
+
+def _also(native: str, fields: Mapping[str, Any]) -> tuple[EventName, ...]:
+    """What else it is to hooks of dialects that have events of their own for it (event-map A and F)."""
+    if native == "SessionStart" and fields["source"] == "resume":
+        return (EventName.SESSION_RESTORED,)
+    if native == "PostToolUse" and not fields["outcome"]["success"]:
+        return (EventName.TOOL_ERROR,) if "error" in fields["outcome"] else ()
+    return ()
 
 
 def with_arguments(event: Event, arguments: dict[str, Any]) -> Event:

@@ -151,6 +151,10 @@ class Dialect(Protocol):
         """The envelope as an object, for a programmatic hook that speaks this dialect."""
         ...
 
+    def channel(self, event: Event) -> Capability | None:
+        """How its agent takes text that a hook adds at one of its events; None where it takes none."""
+        ...
+
     def interpret(self, result: ProcessResult, event: Event, hook: Hook) -> Reply:
         """What a finished process said. A launch failure, a timeout or a bad exit is a reply with a failure."""
         ...

@@ -20,6 +20,8 @@ from hooksd.dialects.chrys_document import read_document
 from hooksd.dialects.chrys_dry_run import read_dry_run
 from hooksd.dialects.chrys_envelope import PayloadEncoder, envelope_object, filled_in, working_directory
 from hooksd.dialects.chrys_schema import EVENTS, GATES
+from hooksd.dialects.chrys_translation import from_normalised
+from hooksd.dialects.translate import Translator
 from hooksd.model.decision import Capability
 from hooksd.model.events import Event, EventName
 from hooksd.model.hooks import Contract, Hook
@@ -34,6 +36,13 @@ _WITHOUT = frozenset({"PYTHONHOME", "PYTHONPATH"})
 """Taken out of every environment: they are the agent's, and break the Python of a hook."""
 
 
+_CHANNELS = {
+    EventName.PROMPT_SUBMIT: Capability.REMINDERS,
+    EventName.TOOL_AFTER: Capability.CONTEXTS,
+    EventName.TOOL_ERROR: Capability.CONTEXTS,
+}
+
+
 class Chrys:
     """The dialect of the Chrys agent (`base.Dialect`, where the methods are described)."""
 
@@ -45,6 +54,7 @@ class Chrys:
 
     def __init__(self) -> None:
         self._encoder = PayloadEncoder()
+        self._translator = Translator(self.name, from_normalised)
 
     def read(self, text: bytes, origin: Origin) -> Document:
         """Read a hooks file; the table of what a fault costs is in `chrys_document`."""
@@ -82,7 +92,7 @@ class Chrys:
             ),
             without=_WITHOUT,
             files=HookFiles(
-                payload=self._encoder.encode(event, cwd),
+                payload=self._encoder.encode(self._translator.event(event, hook.native_event), cwd),
                 payload_variable="CHRYS_HOOK_PAYLOAD_FILE",
                 answer_variable="CHRYS_HOOK_RESULT",
             ),
@@ -90,7 +100,12 @@ class Chrys:
 
     def envelope(self, event: Event, cwd: str) -> dict[str, Any]:
         """The envelope as an object."""
-        return envelope_object(event, cwd)
+        native = chrys_events.NATIVE_NAMES[event.name.value]
+        return envelope_object(self._translator.event(event, native), cwd)
+
+    def channel(self, event: Event) -> Capability | None:
+        """Reminders beside a prompt, contexts after a tool call, nothing anywhere else (event-map C)."""
+        return _CHANNELS.get(event.name)
 
     def interpret(self, result: ProcessResult, event: Event, hook: Hook) -> Reply:
         """The reply of a process."""

@@ -22,7 +22,7 @@ import msgspec
 from hooksd.dialects.base import Caller, PayloadRefused
 from hooksd.dialects.chrys_schema import EVENTS, GATES, TOOL_EVENTS
 from hooksd.dialects.payload_check import checked, refusal
-from hooksd.model.events import Event
+from hooksd.model.events import Event, EventName
 from hooksd.model.problems import ConfigProblem
 
 
@@ -215,6 +215,7 @@ def make_event(native: str, payload: Mapping[str, Any], caller: Caller, *, backg
         tool_arguments=None if tool is None else tool["args"],
         tool_kind=None if tool is None else tool["kind"],
         subagent=fields["sub_agent"]["invocation_id"] if "sub_agent" in fields else "",
+        also=(EventName.SESSION_START,) if native == "session_restored" else (),
         timestamp=caller.timestamp,
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 
-__all__ = ["Event", "EventName"]
+__all__ = ["ALSO", "Event", "EventName"]
 
 
 class EventName(StrEnum):
@@ -35,6 +36,14 @@ class EventName(StrEnum):
     WORKFLOW_END = "workflow.end"
 
 
+ALSO: Mapping[EventName, tuple[EventName, ...]] = {
+    EventName.SESSION_START: (EventName.SESSION_RESTORED,),
+    EventName.SESSION_RESTORED: (EventName.SESSION_START,),
+    EventName.TOOL_AFTER: (EventName.TOOL_ERROR,),
+}
+"""What else an event may be to hooks of dialects that divide events otherwise (event-map A and F)."""
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """One event of one execution, checked by the caller's dialect.
 
@@ -50,10 +59,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         profile: The agent's profile, "" if not told.
         payload: The event's own fields in the agent's vocabulary, complete and checked. Never changed in place.
         tool_name: For tool events the name as the model called it, else None.
-        tool_arguments: For `tool.before` the arguments of the call as they are now, else None.
+        tool_arguments: For tool events the arguments of the call as they are now, where the agent tells them; else None.
         tool_kind: For tool events the kind of the tool where the agent tells one, else None.
         subagent: The id of the subagent the event is about or comes from, "" for the main agent.
         continued: The caller's own word that the agent goes on because of a Stop hook.
+        also: What else it is to hooks of other dialects, of `ALSO` of its name.
         timestamp: Seconds since the epoch at which hooksd got the event.
     """
 
@@ -72,4 +82,5 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     tool_kind: str | None = None
     subagent: str = ""
     continued: bool = False
+    also: tuple[EventName, ...] = ()
     timestamp: float

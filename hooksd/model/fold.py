@@ -106,6 +106,16 @@ _STATUS = {
 }
 """The status of a failure by its kind; every other kind is `failed`."""
 
+_BAD_ANSWERS = frozenset(
+    {
+        ProblemKind.MALFORMED_OUTPUT,
+        ProblemKind.TRUNCATED_OUTPUT,
+        ProblemKind.UNKNOWN_DECISION,
+        ProblemKind.OVERSIZE_RESULT,
+    }
+)
+"""Failures of a hook that ran well, and answered what cannot be understood."""
+
 _RANK = {Decision.NONE: 0, Decision.ALLOW: 1, Decision.ASK: 2, Decision.BLOCK: 3}
 
 
@@ -181,6 +191,15 @@ class Fold(Generic[P]):
     # ------------------------------------------------------------------------------------------------------------------
     # Driving
 
+    @property
+    def coming(self) -> P | None:
+        """The hook that `next` is going to be about; None at the end of the plan."""
+        return None if self._position == len(self._plan) else self._plan[self._position]
+
+    def leave_out(self) -> None:
+        """The coming hook is not for the event as it is now: go on as if it were not in the plan."""
+        self._position += 1
+
     def next(self) -> Step[P] | None:
         """The next hook, to be run or already judged; None at the end of the plan."""
         if self._position == len(self._plan):
@@ -210,7 +229,7 @@ class Fold(Generic[P]):
         notes = list(reply.notes)
         said, reason = reply.decision, reply.reason
         if reply.failure is not None and said is not Decision.BLOCK:
-            closed_by = self._fails_closed(planned)
+            closed_by = self._fails_closed(planned, reply.failure)
             if closed_by is not None:
                 said, reason = Decision.BLOCK, _failure_reason(planned.hook, reply.failure, closed_by)
         self._keep(self._contexts, Capability.CONTEXTS, reply.contexts, notes)
@@ -225,7 +244,10 @@ class Fold(Generic[P]):
             self._decision, self._decided_by = effective, planned.hook.name
         if effective is Decision.ASK:
             self._asked.setdefault(_part(planned.hook), planned.hook.name)
-        return _verdict(reply.failure, notes, said, effective, reason)
+        verdict = _verdict(reply.failure, notes, said, effective, reason)
+        if planned.hook.on_error is OnError.IGNORE and effective is Decision.NONE:
+            return msgspec.structs.replace(verdict, level=Level.INFO)
+        return verdict
 
     def outcome(self, handlers: Iterable[HandlerReport], revision: int) -> Outcome:
         """What it all comes to, once `next` has given None."""
@@ -307,11 +329,14 @@ class Fold(Generic[P]):
     # ------------------------------------------------------------------------------------------------------------------
     # What a reply does
 
-    def _fails_closed(self, planned: P) -> str | None:
+    def _fails_closed(self, planned: P, failure: HookProblem) -> str | None:
         """What makes a failure of this hook a block, in words; None when nothing does."""
         if planned.hook.on_error is OnError.BLOCK:
-            word = "on_failure" if planned.hook.contract is Contract.PROGRAMMATIC else "on_error"
-            return f"its own `{word}`"
+            if planned.hook.contract is Contract.PROGRAMMATIC:
+                return "its own `on_failure`"
+            # Chrys' `on_error` is about the run of a hook, not about what it wrote (Chrys dialect 9, 3).
+            if failure.kind not in _BAD_ANSWERS:
+                return "its own `on_error`"
         return "a guard" if _is_guarded(planned, self._event) else None
 
     def _keep(

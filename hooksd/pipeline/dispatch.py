@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -199,7 +199,13 @@ class Pipeline:
         """The outcome of an event for which nothing is to be run; None if `dispatch` must be called."""
         snapshot = self._snapshot(execution, event)
         plan = snapshot.plan(event.agent, event.name)
-        if plan.select(event) or plan.missing or not snapshot.hooks_may_run or self.executions.draining:
+        selected = plan.select(event)
+        if (
+            (selected and not _is_for_nobody(selected, event))
+            or plan.missing
+            or not snapshot.hooks_may_run
+            or self.executions.draining
+        ):
             return None
         execution.observe(event)
         return Outcome(event=event.native, revision=snapshot.revision)
@@ -267,7 +273,12 @@ class Pipeline:
         self, execution: Execution, event: Event, options: DispatchOptions, snapshot: Snapshot
     ) -> tuple[tuple[PlannedHook, ...], tuple[str, ...]]:
         """Start a pass that nobody waits for: the hooks one after another, deliveries beside each other."""
-        hooks = self._select(snapshot, event)
+        hooks = tuple(
+            planned
+            for planned in self._select(snapshot, event)
+            # Nothing changes the arguments of an observer's event, so this can be said before any hook runs.
+            if (match := planned.matches(event)).matched or match.problem is not None
+        )
         execution.observe(event)
         if not hooks and not snapshot.plan(event.agent, event.name).missing and snapshot.hooks_may_run:
             return (), ()
@@ -445,7 +456,7 @@ class Pipeline:
             raise protocol_error(ErrorCode.CONFIG_INVALID, _UNUSABLE, problems=snapshot.problems)
         plan = snapshot.plan(event.agent, event.name)
         if params.hook is None:
-            return list(self._select(snapshot, event))
+            return [planned for planned in self._select(snapshot, event) if planned.matches(event).matched]
         selected = {planned.hook.name: planned for planned in plan.select(event)}
         for hook, _ in plan.explain(event):
             if hook.name == params.hook:
@@ -491,6 +502,13 @@ def payload_refused(native: str, refused: PayloadRefused) -> ProtocolError:
         f"the payload does not fit {native}: {refused}",
         kind="payload",
         problems=refused.problems,
+    )
+
+
+def _is_for_nobody(selected: Sequence[PlannedHook], event: Event) -> bool:
+    """Whether none of the hooks would run, without a word to say about it."""
+    return all(
+        not (match := planned.matches(event)).matched and match.problem is None for planned in selected
     )
 
 

@@ -16,6 +16,7 @@ from hooksd.config.plan import PlannedHook
 from hooksd.config.settings import EnvSettings, Settings
 from hooksd.config.snapshot import Snapshot
 from hooksd.dialects.base import Dialect, HookFiles, HookInput, PayloadRefused, Places
+from hooksd.dialects.translate import translated_reply
 from hooksd.model.events import Event
 from hooksd.model.hooks import Contract, Hook, Script
 from hooksd.model.problems import HookProblem, ProblemKind
@@ -204,7 +205,8 @@ class Invoker:
         dialect = self._dialects[hook.dialect]
         cwd = self.place(call, invocation)
         if hook.contract is Contract.PROGRAMMATIC:
-            return await self._registry.invoke(hook, event, cwd, now if deadline is None else deadline)
+            reply = await self._registry.invoke(hook, event, cwd, now if deadline is None else deadline)
+            return self._for_agent(reply, event, hook)
         if hook.withheld is not None:
             return withheld_reply(hook, hook.withheld, event)
         resolved, given, env = self.prepare(call, invocation)
@@ -240,7 +242,11 @@ class Invoker:
                     spawn, given.files, hook, limit_bytes=limits.result_file_bytes
                 )
             invocation.command = invocation.result.argv or resolved.candidates.first
-        return dialect.interpret(invocation.result, event, hook)
+        return self._for_agent(dialect.interpret(invocation.result, event, hook), event, hook)
+
+    def _for_agent(self, reply: Reply, event: Event, hook: Hook) -> Reply:
+        """What a hook said, as the agent takes it, which may be of another dialect."""
+        return translated_reply(reply, event, hook, self._dialects[event.agent].channel(event))
 
     async def _exchanged(
         self, spawn: Spawn, files: HookFiles, hook: Hook, *, limit_bytes: int

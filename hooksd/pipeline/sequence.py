@@ -12,13 +12,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from hooksd.config.plan import PlannedHook
+from hooksd.config.plan import MatchResult, PlannedHook
 from hooksd.dialects.base import Dialect
 from hooksd.model.decision import Capability
 from hooksd.model.events import Event
-from hooksd.model.fold import Fold, Step, Verdict
+from hooksd.model.fold import Fold, Verdict
 from hooksd.model.hooks import Mode
 from hooksd.model.outcome import Outcome
+from hooksd.model.problems import HookProblem
+from hooksd.model.records import Level
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.background import Kind, Work, span_of
 from hooksd.pipeline.delivery import Delivery
@@ -37,6 +39,8 @@ __all__ = ["NOBODY_WAITS", "House", "Pass"]
 
 NOBODY_WAITS = frozenset({Capability.ARGUMENTS, Capability.CONTEXTS, Capability.REMINDERS})
 """What is lost, and said to be lost, of a hook whose answer nobody waits for."""
+
+_TAKEN_OUT = MatchResult(matched=False, why="its client has taken it out")
 
 _KINDS = {Mode.ASYNC: Kind.ASYNC, Mode.FIRE_AND_FORGET: Kind.FORGOTTEN, Mode.DETACHED: Kind.FORGOTTEN}
 
@@ -91,13 +95,18 @@ class Pass:
         for problem in self._fold.problems:
             self._reporter.missing(problem)
         reports: list[HandlerReport] = []
-        while (step := self._next()) is not None:
-            planned = step.planned
+        while (planned := self._fold.coming) is not None:
             invocation_id = next(self._ids, None) or new_invocation_id()
-            if step.verdict is not None:
-                reports.append(self._without_run(step.planned, step.verdict))
+            match = self._match(planned)
+            if not match.matched:
+                self._fold.leave_out()
                 work.ids.pop(invocation_id, None)
-            elif not self._takes_part(planned):
+                if match.problem is not None:
+                    reports.append(self._without_run(planned, _undecided(match.problem)))
+                continue
+            verdict = self._verdict_without_run()
+            if verdict is not None:
+                reports.append(self._without_run(planned, verdict))
                 work.ids.pop(invocation_id, None)
             elif planned.hook.withheld is not None:
                 reply = withheld_reply(planned.hook, planned.hook.withheld, self._event)
@@ -106,35 +115,46 @@ class Pass:
             elif planned.hook.mode is not Mode.BLOCKING:
                 work.ids.pop(invocation_id, None)
                 durable = await self._keep(planned) if planned.hook.durable else None
-                self._start_background(planned, invocation_id, durable)
+                self._start_background(planned, invocation_id, durable, match.problem)
                 why = None if durable is None else durable.problem
                 reports.append(started(planned, invocation_id, why))
             else:
                 work.ids[invocation_id] = None
                 try:
-                    reports.append(await self.run_one(planned, invocation_id))
+                    reports.append(await self.run_one(planned, invocation_id, note=match.problem))
                 except asyncio.CancelledError:
                     self._cancel_rest()
                     raise
                 del work.ids[invocation_id]
         return self._fold.outcome(reports, revision)
 
-    def _next(self) -> Step[PlannedHook] | None:
+    def _verdict_without_run(self) -> Verdict | None:
+        """Go on to the coming hook: the verdict on it when it does not run, None when it does."""
         deadline = self._call.deadline
         if deadline is not None and time.monotonic() >= deadline:
             self._fold.expire(
                 f"the budget of the dispatch ({self._call.budget_s:g} s) was spent before it ran"
             )
-        return self._fold.next()
+        step = self._fold.next()
+        return None if step is None else step.verdict
 
-    def _takes_part(self, planned: PlannedHook) -> bool:
+    def _match(self, planned: PlannedHook) -> MatchResult:
         """What can only be said now: a client may have taken its hook out, earlier hooks may have changed the arguments."""
-        return self._house.registry.stands(planned.hook) and planned.matches(self._event).matched
+        if not self._house.registry.stands(planned.hook):
+            return _TAKEN_OUT
+        return planned.matches(self._event)
 
     async def run_one(
-        self, planned: PlannedHook, invocation_id: str, durable: Run | None = None
+        self,
+        planned: PlannedHook,
+        invocation_id: str,
+        durable: Run | None = None,
+        note: HookProblem | None = None,
     ) -> HandlerReport:
-        """Run one hook, take its reply in, and tell of it; the end of a durable one is on disk when this returns."""
+        """Run one hook, take its reply in, and tell of it; the end of a durable one is on disk when this returns.
+
+        `note` is what there is to say about its match.
+        """
         invocation = Invocation(invocation_id, planned, self._event)
         if durable is not None:
             invocation.starting = durable.begin
@@ -144,6 +164,8 @@ class Pass:
         except asyncio.CancelledError:
             self._finished(invocation, cancelled())
             raise
+        if note is not None:
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
         before = self._fold.arguments
         verdict = self._fold.add(planned, reply)
         changed = self._fold.arguments if self._fold.arguments is not before else None
@@ -181,11 +203,13 @@ class Pass:
             self._cancel_rest()
             raise
 
-    def _start_background(self, planned: PlannedHook, invocation_id: str, durable: Run | None) -> None:
+    def _start_background(
+        self, planned: PlannedHook, invocation_id: str, durable: Run | None, note: HookProblem | None
+    ) -> None:
         work = Work(_KINDS[planned.hook.mode], span_of(self._event))
         work.ids[invocation_id] = None
         self._house.executions.start(
-            self._execution, work, self._alone(planned).run_one(planned, invocation_id, durable)
+            self._execution, work, self._alone(planned).run_one(planned, invocation_id, durable, note)
         )
         if durable is not None:
             # Not in the coroutine: a task that is cancelled before its first step never gets there.
@@ -203,3 +227,7 @@ class Pass:
             Fold(event, (planned,), accepts=self._execution.accepts - NOBODY_WAITS),
             self._reporter,
         )
+
+
+def _undecided(problem: HookProblem) -> Verdict:
+    return Verdict(status=Status.SKIPPED, problem=problem, level=Level.WARNING)

@@ -253,8 +253,9 @@ async def test_a_condition_that_does_not_hold_is_told(bench: Bench, monkeypatch:
     outcome = await bench.dispatch("PreToolUse", execution=execution)
     event = pipeline.prepare(execution, "PreToolUse", {"tool_name": "B", "tool_call_id": "", "tool_input": 1})
     explained = pipeline.explain(execution, event)
-    (run,) = (await tried(bench)).results
+    (run,) = (await tried(bench, hook="bamboo:user:bamboo:PreToolUse[0].hooks[0]")).results
 
     assert outcome.handlers == ()
+    assert (await tried(bench)).results == ()
     assert [row.why for row in explained.not_matched] == ["not today"]
     assert not run.matched
