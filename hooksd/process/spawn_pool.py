@@ -50,3 +50,5 @@ class SpawnPool:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         while (job := self._jobs.get()) is not None:
             job()
+            # A thread that waits must not keep what it started last: its input may have megabytes.
+            del job

@@ -63,6 +63,8 @@ class Reader:
             self.open = False
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
+            # Who is told has this reader: without the ring both go at once, with all that was kept of the stream.
+            self._ended = _nothing
 
     def _readable(self) -> None:
         try:
@@ -72,8 +74,9 @@ class Reader:
         if data:
             self.kept.add(data)
         else:
+            ended = self._ended
             self.close()
-            self._ended()
+            ended()
 
 
 class Feeder:
@@ -107,6 +110,10 @@ class Feeder:
         self._rest = self._rest[written:]
         if not self._rest:
             self.close()
+
+
+def _nothing() -> None:
+    """Nobody is told any more."""
 
 
 def _capacity(descriptor: int) -> int:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -139,6 +141,18 @@ async def test_one_mebibyte_in_and_out(runner, helpers):
     result = await runner.run(helpers.spawn("/bin/cat", stdin=data, stdout_limit_bytes=1 << 21))
     assert result.exit_code == 0
     assert result.stdout == data
+
+
+@pytest.mark.parametrize("size", [1_000, 1_000_000])
+async def test_nothing_keeps_the_input_of_a_hook_that_is_over(runner, helpers, size):
+    data = os.urandom(size)
+    before = sys.getrefcount(data)
+    gc.disable()
+    try:
+        assert (await runner.run(helpers.bash("cat >&2", stdin=data))).exit_code == 0
+        await helpers.until(lambda: sys.getrefcount(data) == before, "it is let go")
+    finally:
+        gc.enable()
 
 
 async def test_writes_a_lot_before_it_reads(runner, helpers):
