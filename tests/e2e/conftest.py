@@ -55,12 +55,16 @@ class Client:
         """Send a request without waiting for its answer."""
         self._last_id += 1
         message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        self.send_line(json.dumps(message).encode())
         return self._last_id
+
+    def send_line(self, line: bytes) -> None:
+        """Send anything."""
+        self._socket.sendall(line + b"\n")
 
     def reply(self, number: int | str, result: Any) -> None:
         """Answer a request of the daemon."""
-        self._socket.sendall(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n")
+        self.send_line(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode())
 
     def receive(self) -> dict[str, Any]:
         """The next message; an empty one at the end of the connection."""

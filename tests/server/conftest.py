@@ -282,18 +282,6 @@ def until_fixture() -> Callable[[Callable[[], Any]], Awaitable[Any]]:
     return until
 
 
-def rss_bytes() -> int:
-    """The resident size of this process."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.fixture(name="rss_bytes")
-def rss_bytes_fixture() -> Callable[[], int]:
-    """Measure the resident size of this process."""
-    return rss_bytes
-
-
 class Control:
     """The daemon, as far as the methods need it."""
 
