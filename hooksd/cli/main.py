@@ -20,6 +20,7 @@ from typing import NoReturn, Protocol, cast
 
 from hooksd import __version__
 from hooksd.cli.exit_codes import ExitCode
+from hooksd.cli.terminal import OutputLost, flush, give_up, put, safe, tell
 
 
 __all__ = ["COMMANDS", "Command", "main"]
@@ -86,6 +87,10 @@ class _Parser(argparse.ArgumentParser):
         text = super().format_help()
         return f"{self.examples.rstrip()}\n\n{text}" if self.examples else text
 
+    def print_help(self, file: object = None) -> None:  # type: ignore[explicit-override]
+        """To stdout; argparse's own swallows every error of the disk."""
+        put(self.format_help())
+
     def error(self, message: str) -> NoReturn:  # type: ignore[explicit-override]
         """One line, a suggestion where there is one, exit status 2."""
         prefix = "unrecognized arguments: "
@@ -93,7 +98,8 @@ class _Parser(argparse.ArgumentParser):
             unknown = message.removeprefix(prefix).split()[0].partition("=")[0]
             options = [option for action in self._actions for option in action.option_strings]
             message += _suggestion(unknown, options) if unknown.startswith("-") else ""
-        self.exit(ExitCode.USAGE, f"{self.prog}: {message}\n{self.prog}: see `{self.prog} -h`\n")
+        tell(f"{self.prog}: {safe(message)}\n{self.prog}: see `{self.prog} -h`\n")
+        self.exit(ExitCode.USAGE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,9 +119,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             # argparse ends so, after the help or a mistake.
             status = end.code if isinstance(end.code, int) else ExitCode.USAGE
         # What is still buffered would otherwise fail after this function, with a traceback.
-        sys.stdout.flush()
+        flush()
     except BrokenPipeError:
         return _after_broken_pipe()
+    except OutputLost as error:
+        return _after_lost_output(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the border: no traceback reaches a user
@@ -133,11 +141,12 @@ def _complete_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
-    for name in ("stdout", "stderr"):
+    for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the whole life
-        elif isinstance(stream, io.TextIOWrapper):
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the whole life
+        elif isinstance(stream, io.TextIOWrapper) and name != "stdin":
             stream.reconfigure(errors="backslashreplace")
 
 
@@ -156,12 +165,12 @@ def _split(arguments: list[str]) -> tuple[str, list[str]]:
         _usage_error("no command given")
     first = arguments[0]
     if first in {"-h", "--help"} or (first == "help" and len(arguments) == 1):
-        sys.stdout.write(_help())
+        put(_help())
         raise SystemExit(ExitCode.DONE)
     if first == "help":
         first, arguments = arguments[1], [arguments[1], "-h"]
     if first == "--version":
-        sys.stdout.write(f"hooksd {__version__}\n")
+        put(f"hooksd {__version__}\n")
         raise SystemExit(ExitCode.DONE)
     if first.startswith("-"):
         _usage_error(f"unknown option {first!r} before the command")
@@ -185,24 +194,28 @@ def _suggestion(word: str, known: Iterable[str], *, prefix: str = "") -> str:
 
 
 def _usage_error(message: str) -> NoReturn:
-    sys.stderr.write(f"hooksd: {message}\nhooksd: see `hooksd -h`\n")
+    tell(f"hooksd: {message}\nhooksd: see `hooksd -h`\n")
     raise SystemExit(ExitCode.USAGE)
 
 
 def _after_broken_pipe() -> int:
-    # The interpreter flushes stdout once more at its end; without a reader that would be told on stderr.
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
+    give_up(sys.stdout)
     return ExitCode.DONE
+
+
+def _after_lost_output(error: OutputLost) -> int:
+    give_up(sys.stdout)
+    tell(f"hooksd: the output cannot be written: {error}\n")
+    # Not 0: whoever asked for a decision must not take its absence for an allow.
+    return ExitCode.NO
 
 
 def _internal_error(error: Exception) -> int:
     if os.environ.get("HOOKSD_DEBUG") == "1":
         traceback.print_exception(error)
         return ExitCode.INTERNAL
-    sys.stderr.write(
-        f"hooksd: internal error: {type(error).__name__}: {error}\n"
+    tell(
+        f"hooksd: internal error: {type(error).__name__}: {safe(error)}\n"
         "hooksd: this is a fault of hooksd; HOOKSD_DEBUG=1 shows where it happened\n"
     )
     return ExitCode.INTERNAL

@@ -7,13 +7,26 @@ the cursor, set the title or fake a line.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 
-__all__ = ["STATUS_STYLES", "Style", "Terminal", "milliseconds", "safe", "width"]
+__all__ = [
+    "STATUS_STYLES",
+    "OutputLost",
+    "Style",
+    "Terminal",
+    "flush",
+    "give_up",
+    "milliseconds",
+    "put",
+    "safe",
+    "tell",
+    "width",
+]
 
 Style = str
 """Space-separated words of `_CODES`, such as `"bold red"`."""
@@ -56,6 +69,55 @@ def safe(text: object, *, lines: bool = False) -> str:
             code = ord(char)
             parts.append({9: "\\t", 10: "\\n", 13: "\\r", 27: "\\e"}.get(code, f"\\u{{{code:x}}}"))
     return "".join(parts)
+
+
+class OutputLost(Exception):
+    """What a command prints cannot be written, though somebody is there to read it; a full disk is no fault of ours."""
+
+
+def put(text: str, stream: TextIO | None = None) -> None:
+    """Write data, to stdout if nothing else is said.
+
+    Raises:
+        BrokenPipeError: Nobody reads it any more.
+        OutputLost: It cannot be written.
+    """
+    try:
+        (stream or sys.stdout).write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
+
+
+def flush(stream: TextIO | None = None) -> None:
+    """Hand on what was `put` so far, with the same errors."""
+    try:
+        (stream or sys.stdout).flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
+
+
+def tell(text: str, stream: TextIO | None = None) -> None:
+    """Write a message, to stderr if nothing else is said.
+
+    One that cannot be written (a full disk) changes nothing about how a command ends.
+    """
+    target = stream or sys.stderr
+    try:
+        target.write(text)
+        target.flush()
+    except OSError:
+        give_up(target)
+
+
+def give_up(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere: the interpreter's own flush at its end would fail once more."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def width(text: str) -> int:
@@ -113,15 +175,15 @@ class Terminal:
 
     def line(self, text: str = "") -> None:
         """One line of data on stdout."""
-        self._out.write(text + "\n")
+        put(text + "\n", self._out)
 
     def raw(self, text: str) -> None:
         """Text for stdout as it is, without a line end."""
-        self._out.write(text)
+        put(text, self._out)
 
     def flush(self) -> None:
         """Hand on what was written so far."""
-        self._out.flush()
+        flush(self._out)
 
     def json(self, value: Any) -> None:
         """One JSON document on stdout, indented for a person, one line for a program."""
@@ -132,7 +194,7 @@ class Terminal:
 
     def message(self, text: str, style: Style = "") -> None:
         """One line for the person on stderr."""
-        self._err.write((_styled(text, style) if self._colour_err and style else text) + "\n")
+        tell((_styled(text, style) if self._colour_err and style else text) + "\n", self._err)
 
     def error(self, text: str) -> None:
         """What went wrong, on stderr."""

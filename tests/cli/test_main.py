@@ -170,6 +170,58 @@ def test_a_closed_pipe_is_quiet(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no device that is always full")
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "arguments", [["-h"], ["serve", "-h"], ["schema", "hooksd.toml"], ["version", "--json"]]
+)
+def test_output_that_cannot_be_written_is_told_and_is_not_0(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hooksd", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "hooksd: the output cannot be written: No space left on device\n",
+    )
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["statsu"], ["ping", "--nothing"], ["validate", "file.xyz"], ["socket-path", "--socket", "x"]],
+)
+def test_a_message_that_cannot_be_written_changes_no_exit_status(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hooksd", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=full,
+            timeout=30,
+            check=False,
+        )
+
+    assert done.returncode == hooksd(*arguments).returncode != 120
+
+
+@pytest.mark.parametrize(
+    "arguments", [["\x1b[31m"], ["ping", "\x1b[31m"], ["ping", "--\x1b[31m"], ["schema", "\x1b[31m"]]
+)
+def test_what_was_typed_does_not_act_on_the_terminal(arguments: list[str]) -> None:
+    done = hooksd(*arguments)
+
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams(closed: str, tmp_path: Path) -> None:
     code = (
