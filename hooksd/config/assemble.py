@@ -73,7 +73,8 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
         source: The source.
         examined: Its file.
         withheld: Of a project that is not trusted, hooks that are known but not run.
-        trust: Of a project, what its compiled form depends on besides the text in force.
+        trust: Of a project, what decides besides the text in force.
+        told: What the withheld hooks tell.
         counts: Whether `withheld` decides anything.
     """
 
@@ -81,18 +82,20 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
     examined: Examined[Document]
     withheld: Document | None = None
     trust: str = ""
+    told: str = ""
     counts: bool = False
 
     @property
     def digest(self) -> str:
         """Of what is in force; "" where nothing is."""
-        return self.content_digest if self.examined.in_force is not None or self.counts else ""
+        version = self.examined.in_force
+        return f"{version.digest if version else ''} {self.trust}".strip() if version or self.counts else ""
 
     @property
     def content_digest(self) -> str:
         """Of everything that its compiled form depends on."""
-        text = self.examined.in_force.digest if self.examined.in_force is not None else ""
-        return f"{text} {self.trust}".strip()
+        version = self.examined.in_force
+        return f"{version.digest if version else ''} {self.trust} {self.told}".strip()
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,6 +292,7 @@ class Assembler:
             examined=admitted.examined,
             withheld=admitted.withheld,
             trust=admitted.trust,
+            told=admitted.told,
             counts=admitted.counts,
         )
 

@@ -139,8 +139,11 @@ def cover(
     probes = {path: Probe(path, (), sign(path, ())) for path in islice(missing, MAX_PROBED)}
     scripts = []
     for place, path in sorted(paths.items()):
-        known = digests.look(path)
-        probes[path] = Probe(path, known.directories, known.signature)
+        inside = os.path.join(root, place)
+        known = digests.look(inside)
+        # The way by which the hook comes there, too: it may be turned elsewhere.
+        probes[path] = Probe(path, (), sign(path, ()))
+        probes[inside] = Probe(inside, known.directories, known.signature)
         if known.problem is not None:
             problems.append(known.problem)
         scripts.append(

@@ -258,18 +258,18 @@ class Grants:
         whose = root or ""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                why = _fault(os.fstat(descriptor))
+                raw = b"" if why else _read_all(descriptor, MAX_GRANT_BYTES + _HEADER_BYTES)
+            finally:
+                os.close(descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
             why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
             raise GrantDamaged(whose, path, why) from None
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise GrantDamaged(whose, path, "is no regular file")
-            if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-                raise GrantDamaged(whose, path, "is not ours alone (it must be ours, with mode 0600)")
-            raw = file.read(MAX_GRANT_BYTES + _HEADER_BYTES)
+        if why:
+            raise GrantDamaged(whose, path, why)
         line, _, body = raw.partition(b"\n")
         try:
             header = msgspec.json.decode(line, type=_Header)
@@ -287,6 +287,22 @@ class Grants:
         if message not in self._told:
             self._told.add(message)
             self._tell(message)
+
+
+def _fault(status: os.stat_result) -> str | None:
+    if not stat.S_ISREG(status.st_mode):
+        return "is no regular file"
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        return "is not ours alone (it must be ours, with mode 0600)"
+    return None
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    while limit > 0 and (part := os.read(descriptor, limit)):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
 
 
 def _digest(data: bytes) -> str:

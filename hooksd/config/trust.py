@@ -70,13 +70,15 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         examined: Its file, as it is told to people and programs.
         withheld: Hooks that are known but not run, where `examined` has no version in force.
-        trust: What the compiled form depends on besides the text in force.
+        trust: What decides, besides the text in force.
+        told: What the withheld hooks tell.
         counts: Whether `withheld` decides anything: a guard fits one of its hooks.
     """
 
     examined: Examined[Document]
     withheld: Document | None = None
     trust: str = ""
+    told: str = ""
     counts: bool = False
 
 
@@ -209,7 +211,7 @@ class Judge:
         shown = _shown(examined, SourceState.CHANGED, version, (*source.problems, problem))
         if examined.state is SourceState.MISSING:
             shown = msgspec.structs.replace(shown, path=version.path)
-        return Admitted(examined=shown, trust=f"changed {granted.sha256} {settings.on_changed} {told}")
+        return Admitted(examined=shown, trust=f"changed {settings.on_changed}", told=told)
 
     def _granted_version(self, root: str, source: Source, granted: GrantedFile) -> Version[Document]:
         """The copy of a hooks file that was granted, as a version of it."""
@@ -273,7 +275,8 @@ def _untrusted(
     return Admitted(
         examined=shown,
         withheld=document,
-        trust=f"untrusted {examined.in_force.digest} {withheld.message}",
+        trust=f"untrusted {examined.in_force.digest}",
+        told=withheld.message,
         counts=any(guarded(hook.name) for hook in document.hooks),
     )
 

@@ -53,10 +53,11 @@ def difference(sides: Iterable[Side]) -> Difference:
         lines, complete = _file(side)
         text = "".join(f"{line}\n" for line in lines)
         is_whole = is_whole and complete
-        if len(text) > left:
+        if len(text) <= left:
+            left -= len(text)
+        else:
             is_whole = False
             text = f"# {side.path}: {len(text)} characters of diff do not fit here; look at the file itself\n"
-        left -= len(text)
         parts.append(text)
     return Difference("".join(parts), is_whole)
 
