@@ -15,6 +15,7 @@ from hooksd.cli import render
 from hooksd.cli.daemon_session import add_json_argument, fail, terminal
 from hooksd.cli.exit_codes import ExitCode
 from hooksd.cli.terminal import safe
+from hooksd.config.files import MAX_FILE_BYTES
 from hooksd.config.settings import Settings
 from hooksd.config.settings_file import read_settings
 from hooksd.config.sources import base_sources
@@ -96,7 +97,7 @@ def _configured() -> list[tuple[str, str]]:
         found.append((settings_path, "hooksd"))
         try:
             with open(settings_path, "rb") as file:
-                settings = read_settings(file.read(), file=settings_path).settings or settings
+                settings = read_settings(file.read(MAX_FILE_BYTES), file=settings_path).settings or settings
         except OSError:
             # Told by the check of the file itself.
             pass
@@ -116,10 +117,11 @@ def _configured() -> list[tuple[str, str]]:
 def _check(file: str, dialect: str) -> tuple[list[ConfigProblem], int]:
     try:
         with open(file, "rb") as stream:
-            text = stream.read()
+            text = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        problem = ConfigProblem(severity=Severity.ERROR, path="", message=f"cannot be read: {error.strerror}")
-        return [problem], 0
+        return [_unread(f"cannot be read: {error.strerror}")], 0
+    if len(text) > MAX_FILE_BYTES:
+        return [_unread(f"is longer than {MAX_FILE_BYTES} bytes (MAX_FILE_BYTES)")], 0
     if dialect == "hooksd":
         return list(read_settings(text, file=file).problems), 0
     document = DIALECTS[dialect].read(
@@ -127,3 +129,7 @@ def _check(file: str, dialect: str) -> tuple[list[ConfigProblem], int]:
     )
     active = sum(1 for hook in document.hooks if hook.inactive is None and hook.load_problem is None)
     return list(document.problems), active
+
+
+def _unread(message: str) -> ConfigProblem:
+    return ConfigProblem(severity=Severity.ERROR, path="", message=message)

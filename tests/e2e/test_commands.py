@@ -82,6 +82,14 @@ def test_a_daemon_that_is_not_there_is_exit_3(hooksd: Callable[..., Done], comma
         (["test", "Stop", "--runner", "bash"], "--runner needs --command or --script"),
         (["dispatch", "Stop", "--payload", "{oops"], "no JSON"),
         (["dispatch", "Stop", "--payload", "/nowhere/x.json"], "No such file"),
+        (["dispatch", "Stop", "--payload", "/dev/zero"], "longer than"),
+        (["explain", "Stop", "--payload", '{"a":NaN}'], "NaN is no number"),
+        (["test", "Stop", "--payload", '{"a":-Infinity}'], "-Infinity is no number"),
+        (["dispatch", "Stop", "--payload", '{"a":1e999}'], "1e999 is too large"),
+        (["dispatch", "Stop", "--payload", '{"a":' + "[" * 600 + "]" * 600 + "}"], "nested deeper"),
+        (["dispatch", "Stop", "--payload", '{"a":' + "[" * 60_000], "nested deeper"),
+        (["dispatch", "Stop", "--payload", '{"a":' + "[" * 900 + '{"b":' * 90], "nested deeper"),
+        (["dispatch", "Stop", "--payload", '{"a":' + "9" * 5_000 + "}"], "no JSON"),
         (["validate", "hooks.xyz"], "--dialect"),
         (["logs", "--since", "soon", "--log-file", "/dev/null"], "no time"),
     ],
@@ -91,6 +99,27 @@ def test_wrong_usage_is_exit_2(hooksd: Callable[..., Done], arguments: list[str]
 
     assert done.code == 2
     assert says in done.err
+
+
+@pytest.mark.parametrize("levels", [510, 511])
+def test_a_payload_that_no_message_can_carry_is_wrong_usage(
+    hooksd: Callable[..., Done], home: Any, levels: int
+) -> None:
+    home.start()
+    deep = hooksd("dispatch", "Stop", "--payload", '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}")
+    long = hooksd("dispatch", "Stop", "--payload", "-", stdin='{"a":"' + "x" * 16_777_216 + '"}')
+
+    assert deep.code == 2
+    assert long.code == 2
+    assert "limits.max_message_bytes" in long.err
+
+
+@pytest.mark.parametrize("dialect", ["bamboo", "hooksd"])
+def test_a_file_without_end_is_a_problem(hooksd: Callable[..., Done], dialect: str) -> None:
+    done = hooksd("validate", "/dev/zero", "--dialect", dialect)
+
+    assert done.code == 1
+    assert "longer than 16777216 bytes" in done.out
 
 
 def test_help_begins_with_examples(hooksd: Callable[..., Done]) -> None:
