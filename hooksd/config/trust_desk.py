@@ -110,6 +110,7 @@ class TrustDesk:
             ProtocolError: -32003, a hooks file is just being written.
         """
         root = _root(directory)
+        await self._store.look_at(root)
         found, verdict = await self._look(root)
         return show(found, verdict, self._obstacles(found))
 
