@@ -7,7 +7,9 @@ foreground dispatch) or to the daemon (everything else, which therefore survives
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any
 
@@ -17,7 +19,7 @@ from hooksd.model.errors import ProtocolError
 from hooksd.model.events import Event, EventName
 
 
-__all__ = ["DrainSpan", "Drained", "Kind", "Work", "drain", "span_of"]
+__all__ = ["DrainSpan", "Drained", "Grace", "Kind", "Work", "drain", "span_of"]
 
 
 class Kind(Enum):
@@ -32,7 +34,7 @@ class Kind(Enum):
     ASYNC = auto()
     """Nobody waits. A drain waits for it, then cancels it."""
     FORGOTTEN = auto()
-    """Nobody waits, no drain either."""
+    """Nobody waits, no drain either, which leaves it running."""
 
 
 class DrainSpan(Enum):
@@ -66,22 +68,31 @@ class Work:
         kind: What a drain does with it.
         span: Which drain it belongs to.
         task: What carries it out; set by `Executions.begin`.
+        grace_s: How long a drain waits for it whose caller names no time; None for the drain's own default.
         ids: Its invocations that have not ended, in order.
         cut: Set by `cut_off`: what its caller must be told instead of an answer.
         ended: Set by `finish`.
     """
 
-    __slots__ = ("_done", "cut", "ended", "ids", "kind", "span", "task")
+    __slots__ = ("_done", "cut", "ended", "grace_s", "ids", "kind", "span", "task")
 
     task: asyncio.Task[Any]
 
-    def __init__(self, kind: Kind, span: DrainSpan) -> None:
+    def __init__(self, kind: Kind, span: DrainSpan, grace_s: float | None = None) -> None:
         self.kind = kind
         self.span = span
+        self.grace_s = grace_s
         self.ids: dict[str, None] = {}
         self.cut: ProtocolError | None = None
         self.ended = False
         self._done: asyncio.Future[None] | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether drains wait for it. Nobody does for what was started when the user interrupted a turn."""
+        if self.kind is Kind.ASYNC:
+            return self.span is not DrainSpan.NONE
+        return self.kind is not Kind.FORGOTTEN
 
     def finish(self) -> None:
         """It has ended; who waits for it goes on."""
@@ -104,6 +115,10 @@ class Work:
             self.task.cancel()
 
 
+Grace = Callable[[Work], float | None]
+"""How long a drain waits for a work, in seconds; None for as long as it takes."""
+
+
 class Drained(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the invocations that a drain found running."""
 
@@ -112,27 +127,41 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
     still_running: tuple[str, ...] = ()
 
 
-async def drain(works: Iterable[Work], grace_s: float | None, error: ProtocolError) -> Drained:
+async def drain(works: Iterable[Work], grace: Grace, error: ProtocolError) -> Drained:
     """Wait until works have ended, then see to the rest by their kind.
 
     Args:
         works: What to drain; later ones are not waited for.
-        grace_s: How long to wait; None for as long as it takes.
+        grace: How long to wait for each; None for as long as it takes.
         error: What the caller of an observer is told whose dispatch is cut off.
     """
     running = {work: tuple(work.ids) for work in works}
-    awaited = [work for work in running if work.kind is not Kind.FORGOTTEN]
-    await _ended(awaited, grace_s)
-    cut = [work for work in awaited if not work.ended and work.kind is not Kind.DELIVERY]
-    left = {work: tuple(work.ids) for work in running if not work.ended}
-    for work in cut:
-        work.cut_off(error)
+    awaited = [work for work in running if work.is_awaited]
+    left: dict[Work, tuple[str, ...]] = {}
+    cut: list[Work] = []
+    waited_s = 0.0
+    for grace_s in sorted({grace(work) for work in awaited}, key=_longest_last):
+        of_this = [work for work in awaited if grace(work) == grace_s]
+        began_at = time.monotonic()
+        await _ended(of_this, None if grace_s is None else max(0.0, grace_s - waited_s))
+        waited_s += time.monotonic() - began_at
+        for work in of_this:
+            if not work.ended:
+                left[work] = tuple(work.ids)
+                if work.kind is not Kind.DELIVERY:
+                    cut.append(work)
+                    work.cut_off(error)
+    left.update({work: tuple(work.ids) for work in running if not work.ended and work not in left})
     await _ended(cut, None)
     return Drained(
         finished=tuple(id_ for work, ids in running.items() for id_ in ids if id_ not in left.get(work, ())),
         cancelled=tuple(id_ for work in cut for id_ in left[work]),
         still_running=tuple(id_ for work, ids in left.items() if work not in cut for id_ in ids),
     )
+
+
+def _longest_last(grace_s: float | None) -> float:
+    return math.inf if grace_s is None else grace_s
 
 
 async def _ended(works: list[Work], timeout_s: float | None) -> None:

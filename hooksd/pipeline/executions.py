@@ -19,7 +19,7 @@ from hooksd.dialects.base import Dialect
 from hooksd.model.hooks import Hook
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level, Recorder
-from hooksd.pipeline.background import Drained, DrainSpan, Kind, Work, drain
+from hooksd.pipeline.background import Drained, DrainSpan, Grace, Kind, Work, drain
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.refusals import draining, execution_closed, unknown_execution
 from hooksd.protocol.errors import ErrorCode, protocol_error
@@ -288,23 +288,23 @@ class Executions:
         Args:
             execution_id: An open execution.
             scope: Those of the turn, or all.
-            grace_s: Longest wait. Default: a turn waits as long as it takes, a session `DEFAULT_SESSION_GRACE_S`.
+            grace_s: Longest wait. Default: a turn waits as long as it takes; a session for each hook as long as its
+                document says, else `DEFAULT_SESSION_GRACE_S`.
 
         Raises:
             ProtocolError: -32011, there is no such execution.
         """
         execution = self.get(execution_id)
         if scope is DrainScope.TURN:
-            spans = {DrainSpan.TURN}
+            spans, grace = {DrainSpan.TURN}, _same_for_all(grace_s)
         else:
-            spans = {DrainSpan.TURN, DrainSpan.SESSION}
-            grace_s = DEFAULT_SESSION_GRACE_S if grace_s is None else grace_s
+            spans, grace = {DrainSpan.TURN, DrainSpan.SESSION}, _session_grace(grace_s)
         works = [
             work
             for work in execution.works or ()
             if work.span in spans and work.kind not in {Kind.GATE, Kind.OBSERVER}
         ]
-        return _drain_result(await drain(works, grace_s, execution_closed(execution_id)))
+        return _drain_result(await drain(works, grace, execution_closed(execution_id)))
 
     async def close(self, execution_id: str, grace_s: float | None = None) -> ExecutionDrainResult:
         """Forget an execution: its gates are cut off at once, everything else is drained.
@@ -322,8 +322,8 @@ class Executions:
         cancelled = tuple(id_ for work in gates for id_ in work.ids)
         for work in gates:
             work.cut_off(error)
-        grace_s = DEFAULT_SESSION_GRACE_S if grace_s is None else grace_s
-        drained = await drain([work for work in works if work.kind is not Kind.GATE], grace_s, error)
+        others = [work for work in works if work.kind is not Kind.GATE]
+        drained = await drain(others, _session_grace(grace_s), error)
         self._tell(Level.INFO, "execution.closed", execution)
         return ExecutionDrainResult(
             finished=drained.finished,
@@ -385,6 +385,17 @@ class Executions:
                 **more,
             },
         )
+
+
+def _same_for_all(grace_s: float | None) -> Grace:
+    return lambda _: grace_s
+
+
+def _session_grace(grace_s: float | None) -> Grace:
+    """What the caller of a session drain says holds for all; else what is said for each hook."""
+    if grace_s is not None:
+        return _same_for_all(grace_s)
+    return lambda work: DEFAULT_SESSION_GRACE_S if work.grace_s is None else work.grace_s
 
 
 def _drain_result(drained: Drained) -> ExecutionDrainResult:
