@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import re
 import runpy
+import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from hooksd.cli import main as entry
 
 
 ROOT = Path(__file__).parent.parent
@@ -38,3 +44,38 @@ def test_every_problem_kind_and_error_code_has_a_meaning() -> None:
         assert rows
         assert all(row.rstrip(" |").split("|")[-1].strip() not in ("", "`") for row in rows)
         assert not [row for row in rows if row.endswith("|  |")]
+
+
+def _shown() -> list[tuple[str, str]]:
+    """Every command line that a page or a help text shows, and where."""
+    texts = {
+        str(path.relative_to(ROOT)): "\n".join(
+            re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        )
+        for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
+    }
+    texts["hooksd -h"] = entry._help().partition("usage:")[0]
+    for name, module in entry.COMMANDS.items():
+        texts[f"hooksd {name} -h"] = import_module(module).EXAMPLES
+    return [
+        (place, line.strip())
+        for place, text in texts.items()
+        for line in text.splitlines()
+        if line.strip().startswith("hooksd ")
+    ]
+
+
+@pytest.mark.parametrize(("place", "line"), _shown())
+def test_every_command_that_is_shown_is_one(place: str, line: str) -> None:
+    # A help text explains its examples behind two spaces; a page does so in a comment.
+    line = re.split(r" {2,}", line)[0]
+    words = itertools.takewhile(lambda word: word not in {"|", ">", "&"}, shlex.split(line, comments=True))
+    _, name, *arguments = words
+    parser = argparse.ArgumentParser(prog=f"hooksd {name}", allow_abbrev=False)
+    import_module(entry.COMMANDS[name]).add_arguments(parser)
+
+    parser.parse_args(arguments)
+
+
+def test_the_shown_commands_were_found() -> None:
+    assert {place for place, _ in _shown()} >= {"README.md", "hooksd -h", "hooksd test -h"}

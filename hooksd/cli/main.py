@@ -56,7 +56,7 @@ examples:
   hooksd demo                               see it work, in a private daemon
   hooksd serve                              run the daemon in the foreground
   hooksd validate                           check the configuration
-  hooksd explain PreToolUse --tool Bash     what would run, and why the rest would not
+  hooksd explain PreToolUse                 what would run, and why the rest would not
   hooksd logs -f                            follow what runs
 """
 
