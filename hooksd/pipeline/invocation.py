@@ -18,13 +18,13 @@ from hooksd.config.snapshot import Snapshot
 from hooksd.dialects.base import Dialect, HookFiles, HookInput, PayloadRefused, Places
 from hooksd.dialects.translate import translated_reply
 from hooksd.model.events import Event
-from hooksd.model.hooks import Contract, Hook, Script
+from hooksd.model.hooks import Contract, Hook, Mode, Script
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.reply import Reply
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
 from hooksd.pipeline.pinned import PinGate, withheld_reply
 from hooksd.pipeline.programmatic import Registry
-from hooksd.pipeline.slots import Busy, Lane, Slots
+from hooksd.pipeline.slots import Busy, Lane, Slots, Turn
 from hooksd.pipeline.trace import Trace
 from hooksd.process.environment import EnvironmentRules, Marks, hook_environment
 from hooksd.process.exchange_files import ExchangeFiles
@@ -35,6 +35,11 @@ __all__ = ["Call", "Invocation", "Invoker", "ProcessRunner", "new_invocation_id"
 
 _MAX_RULES = 8
 """Compiled `[env]` tables kept: one for each version of the settings that some open execution has."""
+
+MAX_PARALLEL = 4
+"""Background hooks of one document in one execution, where it says nothing (Chrys dialect 1.3)."""
+
+_BACKGROUND = frozenset({Mode.ASYNC, Mode.FIRE_AND_FORGET})
 
 
 class ProcessRunner(Protocol):
@@ -171,11 +176,11 @@ class Invoker:
         Cancelling it ends the process and everything it started.
         """
         planned = invocation.planned
-        serial = planned.hook.name if planned.serial else None
+        turns = _turns(call, planned)
         asked_at = time.monotonic()
-        permit = self._slots.acquire_now(call.lane, call.depth, serial)
+        permit = self._slots.acquire_now(call.lane, call.depth, turns)
         if permit is None:
-            got = await self._slots.acquire(call.lane, call.depth, serial, budget_s=call.left_s())
+            got = await self._slots.acquire(call.lane, call.depth, turns, budget_s=call.left_s())
             invocation.queued_s = time.monotonic() - asked_at
             if isinstance(got, Busy):
                 hint = "raise the limit in hooksd.toml, or let hooks end sooner"
@@ -341,6 +346,16 @@ class Invoker:
             found = settings, EnvironmentRules(settings.deny, settings.allow_for)
             self._rules[id(settings)] = found
         return found[1]
+
+
+def _turns(call: Call, planned: PlannedHook) -> tuple[Turn, ...]:
+    """What bounds a hook besides the slots."""
+    hook = planned.hook
+    serial = (Turn.serial(hook.name),) if planned.serial else ()
+    if hook.contract is not Contract.CHRYS or hook.mode not in _BACKGROUND:
+        return serial
+    most = call.snapshot.document_settings(hook).max_parallel_hooks
+    return (*serial, Turn.shared(call.execution_id, hook.source, MAX_PARALLEL if most is None else most))
 
 
 def _told_of_budget(reply: Reply, call: Call) -> Reply:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
 
@@ -18,7 +18,7 @@ import msgspec
 from hooksd.config.settings import Limits
 
 
-__all__ = ["Busy", "Lane", "Permit", "Slots"]
+__all__ = ["Busy", "Lane", "Permit", "Slots", "Turn"]
 
 
 class Lane(StrEnum):
@@ -30,12 +30,37 @@ class Lane(StrEnum):
     """No decision: observers, notifications, asynchronous hooks."""
 
 
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """A further bound on some hooks, which comes before their slots: at most so many of them at once.
+
+    Attributes:
+        key: What the bound is for, such as the full name of a serial hook.
+        most: How many; where holders differ about it, the word of the newest counts for itself.
+        what: What is told of whoever waited in vain.
+    """
+
+    key: tuple[str, ...]
+    most: int
+    what: str
+
+    @classmethod
+    def serial(cls, hook: str) -> Turn:
+        """For a hook that must not run twice at a time (`[serial]`)."""
+        return cls(key=("serial", hook), most=1, what="another run of this serial hook did not end")
+
+    @classmethod
+    def shared(cls, execution_id: str, source: str, most: int) -> Turn:
+        """For the background hooks of one document in one execution (Chrys `max_parallel_hooks`)."""
+        what = f"no turn ({most} by max_parallel_hooks of {source})"
+        return cls(key=("shared", execution_id, source), most=most, what=what)
+
+
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
     """A held slot; it must be given back with `Slots.release`, once."""
 
     lane: Lane
     depth: int
-    serial: str | None
+    turns: tuple[Turn, ...] = ()
 
 
 class Busy(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,14 +94,14 @@ class _Pool:
 class Slots:
     """All slots of the daemon."""
 
-    __slots__ = ("_limits", "_pools", "_serial", "queued")
+    __slots__ = ("_limits", "_pools", "_turns", "queued")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.queued = {Lane.GATE: 0, Lane.BACKGROUND: 0}
         """Hooks that wait, by what waits for them."""
         self._pools: dict[tuple[Lane, int], _Pool] = {}
-        self._serial: dict[str, _Pool] = {}
+        self._turns: dict[tuple[str, ...], _Pool] = {}
 
     @property
     def limits(self) -> Limits:
@@ -96,30 +121,34 @@ class Slots:
         """Slots that are held."""
         return sum(pool.held for pool in self._pools.values())
 
-    def acquire_now(self, lane: Lane, depth: int, serial: str | None = None) -> Permit | None:
+    def acquire_now(self, lane: Lane, depth: int, turns: tuple[Turn, ...] = ()) -> Permit | None:
         """A slot, if one is to be had without waiting and nobody waits already."""
         pool = self._pool(lane, depth)
-        if pool.held >= self._limit(lane) or (serial is not None and serial in self._serial):
+        if pool.held >= self._limit(lane):
             return None
+        for turn in turns:
+            held = self._turns.get(turn.key)
+            if held is not None and held.held >= turn.most:
+                return None
         pool.held += 1
-        if serial is not None:
-            self._serial[serial] = _held_pool()
-        return Permit(lane=lane, depth=depth, serial=serial)
+        for turn in turns:
+            self._hold_turn(turn)
+        return Permit(lane=lane, depth=depth, turns=turns)
 
     async def acquire(
-        self, lane: Lane, depth: int, serial: str | None = None, *, budget_s: float | None = None
+        self, lane: Lane, depth: int, turns: tuple[Turn, ...] = (), *, budget_s: float | None = None
     ) -> Permit | Busy:
         """Wait for a slot.
 
         Args:
             lane: What waits for the hook.
             depth: How deep the dispatch is nested, 0 for an agent's own; at most `limits.max_depth`.
-            serial: The name of a hook that must not run twice at a time.
+            turns: Further bounds, always in the same order, so that no two hooks wait for each other.
             budget_s: What is left of the dispatch's own budget.
 
         Cancelling it leaves nothing held.
         """
-        permit = self.acquire_now(lane, depth, serial)
+        permit = self.acquire_now(lane, depth, turns)
         if permit is not None:
             return permit
         if self.queued[lane] >= self._limits.max_queued:
@@ -128,27 +157,29 @@ class Slots:
         wait_s = self._limits.max_queue_s if budget_s is None else min(budget_s, self._limits.max_queue_s)
         until = loop.time() + wait_s
         self.queued[lane] += 1
+        taken: list[Turn] = []
         try:
-            # The serial turn comes first: who waits for it must not hold a slot that others could use.
-            if serial is not None and not await self._take_turn(serial, until):
-                return Busy(message=f"another run of this serial hook did not end within {wait_s:g} s")
-            try:
-                got = await self._take_slot(lane, depth, until)
-            except BaseException:
-                self._end_turn(serial)
-                raise
-            if not got:
-                self._end_turn(serial)
+            # The turns come first: who waits for one must not hold a slot that others could use.
+            for turn in turns:
+                if not await self._take_turn(turn, until):
+                    self._end_turns(taken)
+                    return Busy(message=f"{turn.what} within {wait_s:g} s")
+                taken.append(turn)
+            if not await self._take_slot(lane, depth, until):
+                self._end_turns(taken)
                 limit = "max_running_gates" if lane is Lane.GATE else "max_running_background"
                 return Busy(message=f"no slot within {wait_s:g} s ({self._limit(lane)} by limits.{limit})")
-            return Permit(lane=lane, depth=depth, serial=serial)
+            return Permit(lane=lane, depth=depth, turns=turns)
+        except BaseException:
+            self._end_turns(taken)
+            raise
         finally:
             self.queued[lane] -= 1
 
     def release(self, permit: Permit) -> None:
         """Give a slot back."""
         self._pools[permit.lane, permit.depth].free()
-        self._end_turn(permit.serial)
+        self._end_turns(permit.turns)
 
     def _limit(self, lane: Lane) -> int:
         return self._limits.max_running_gates if lane is Lane.GATE else self._limits.max_running_background
@@ -166,27 +197,26 @@ class Slots:
             return True
         return await _wait(pool, until, pool.free)
 
-    async def _take_turn(self, serial: str, until: float) -> bool:
-        pool = self._serial.get(serial)
+    def _hold_turn(self, turn: Turn) -> None:
+        pool = self._turns.get(turn.key)
         if pool is None:
-            self._serial[serial] = _held_pool()
+            pool = self._turns[turn.key] = _Pool()
+        pool.held += 1
+
+    async def _take_turn(self, turn: Turn, until: float) -> bool:
+        pool = self._turns.get(turn.key)
+        if pool is None or pool.held < turn.most:
+            self._hold_turn(turn)
             return True
-        return await _wait(pool, until, partial(self._end_turn, serial))
+        return await _wait(pool, until, partial(self._end_turns, (turn,)))
 
-    def _end_turn(self, serial: str | None) -> None:
-        if serial is None:
-            return
-        pool = self._serial[serial]
-        pool.free()
-        if not pool.held:
-            # Names come and go with the configuration.
-            del self._serial[serial]
-
-
-def _held_pool() -> _Pool:
-    pool = _Pool()
-    pool.held = 1
-    return pool
+    def _end_turns(self, turns: Iterable[Turn]) -> None:
+        for turn in turns:
+            pool = self._turns[turn.key]
+            pool.free()
+            if not pool.held:
+                # Names come and go with the configuration, and executions with their agents.
+                del self._turns[turn.key]
 
 
 async def _wait(pool: _Pool, until: float, give_back: Callable[[], None]) -> bool:

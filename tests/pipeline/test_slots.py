@@ -1,4 +1,4 @@
-"""Slots: lanes that do not wait for each other, order, bounds, serial hooks."""
+"""Slots: lanes that do not wait for each other, order, bounds, turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from hypothesis import given, strategies as st
 
 from hooksd.config.settings import Limits
 from hooksd.pipeline import slots as module
-from hooksd.pipeline.slots import Busy, Lane, Permit, Slots
+from hooksd.pipeline.slots import Busy, Lane, Permit, Slots, Turn
+
+
+A = (Turn.serial("a"),)
+B = (Turn.serial("b"),)
 
 
 def slots(**limits: float) -> Slots:
@@ -28,9 +32,9 @@ async def settle() -> None:
 
 
 async def waiting(
-    made: Slots, lane: Lane, depth: int = 0, serial: str | None = None
+    made: Slots, lane: Lane, depth: int = 0, turns: tuple[Turn, ...] = ()
 ) -> asyncio.Task[Permit | Busy]:
-    task = asyncio.ensure_future(made.acquire(lane, depth, serial))
+    task = asyncio.ensure_future(made.acquire(lane, depth, turns))
     await settle()
     return task
 
@@ -102,13 +106,13 @@ async def test_the_wait_is_bounded_by_the_queue_and_by_the_budget(
 
 async def test_a_serial_hook_never_runs_twice_at_a_time() -> None:
     made = slots(max_running_gates=4)
-    first = made.acquire_now(Lane.GATE, 0, "a")
+    first = made.acquire_now(Lane.GATE, 0, A)
     assert first is not None
-    assert made.acquire_now(Lane.GATE, 0, "a") is None
-    second = await waiting(made, Lane.GATE, 0, "a")
-    third = await waiting(made, Lane.GATE, 1, "a")
+    assert made.acquire_now(Lane.GATE, 0, A) is None
+    second = await waiting(made, Lane.GATE, 0, A)
+    third = await waiting(made, Lane.GATE, 1, A)
 
-    assert made.acquire_now(Lane.GATE, 0, "b") is not None
+    assert made.acquire_now(Lane.GATE, 0, B) is not None
     assert made.acquire_now(Lane.GATE, 0) is not None
     assert not second.done()
 
@@ -122,22 +126,22 @@ async def test_a_serial_hook_never_runs_twice_at_a_time() -> None:
     got = await third
     assert isinstance(got, Permit)
     made.release(got)
-    again = made.acquire_now(Lane.GATE, 0, "a")
+    again = made.acquire_now(Lane.GATE, 0, A)
     assert again is not None
 
 
 async def test_a_serial_hook_that_does_not_end_makes_the_next_one_fail() -> None:
     made = slots(max_running_gates=4, max_queue_s=0.02)
-    first = made.acquire_now(Lane.GATE, 0, "a")
+    first = made.acquire_now(Lane.GATE, 0, A)
     assert first is not None
 
-    refused = await made.acquire(Lane.GATE, 0, "a")
+    refused = await made.acquire(Lane.GATE, 0, A)
 
     assert isinstance(refused, Busy)
     assert "serial" in refused.message
     assert made.running == 1
     made.release(first)
-    assert made.acquire_now(Lane.GATE, 0, "a") is not None
+    assert made.acquire_now(Lane.GATE, 0, A) is not None
 
 
 async def test_a_serial_hook_without_a_slot_gives_its_turn_back() -> None:
@@ -145,18 +149,46 @@ async def test_a_serial_hook_without_a_slot_gives_its_turn_back() -> None:
     held = made.acquire_now(Lane.GATE, 0)
     assert held is not None
 
-    assert isinstance(await made.acquire(Lane.GATE, 0, "a"), Busy)
+    assert isinstance(await made.acquire(Lane.GATE, 0, A), Busy)
 
     made.release(held)
-    assert made.acquire_now(Lane.GATE, 0, "a") is not None
+    assert made.acquire_now(Lane.GATE, 0, A) is not None
 
 
-@pytest.mark.parametrize("serial", [None, "a"])
-async def test_cancelling_a_wait_leaves_nothing_held(serial: str | None) -> None:
+async def test_what_shares_turns_runs_no_more_at_once_than_its_document_says() -> None:
+    made = slots(max_running_background=9)
+    turns = (Turn.shared("run-1", "chrys", 2),)
+    held = [made.acquire_now(Lane.BACKGROUND, 0, turns) for _ in range(2)]
+    third = await waiting(made, Lane.BACKGROUND, 0, turns)
+
+    assert None not in held
+    assert made.acquire_now(Lane.BACKGROUND, 0, turns) is None
+    assert not third.done()
+    assert made.acquire_now(Lane.BACKGROUND, 0, (Turn.shared("run-2", "chrys", 2),)) is not None
+    assert made.acquire_now(Lane.BACKGROUND, 0, (Turn.shared("run-1", "other", 2),)) is not None
+
+    assert held[0] is not None
+    made.release(held[0])
+    assert isinstance(await third, Permit)
+
+
+async def test_who_waits_for_a_shared_turn_in_vain_is_told_the_setting() -> None:
+    made = slots(max_running_background=9, max_queue_s=0.02)
+    turns = (Turn.shared("run-1", "chrys", 1),)
+    assert made.acquire_now(Lane.BACKGROUND, 0, turns) is not None
+
+    refused = await made.acquire(Lane.BACKGROUND, 0, turns)
+
+    assert isinstance(refused, Busy)
+    assert "max_parallel_hooks of chrys" in refused.message
+
+
+@pytest.mark.parametrize("turns", [(), A, (*A, *B)], ids=["none", "one", "two"])
+async def test_cancelling_a_wait_leaves_nothing_held(turns: tuple[Turn, ...]) -> None:
     made = slots()
-    held = made.acquire_now(Lane.GATE, 0, serial)
+    held = made.acquire_now(Lane.GATE, 0, turns)
     assert held is not None
-    task = await waiting(made, Lane.GATE, 0, serial)
+    task = await waiting(made, Lane.GATE, 0, turns)
 
     task.cancel()
     made.release(held)
@@ -165,16 +197,16 @@ async def test_cancelling_a_wait_leaves_nothing_held(serial: str | None) -> None
     assert task.cancelled()
     assert made.running == 0
     assert made.queued[Lane.GATE] == 0
-    assert made.acquire_now(Lane.GATE, 0, serial) is not None
+    assert made.acquire_now(Lane.GATE, 0, turns) is not None
 
 
-@pytest.mark.parametrize("serial", [None, "a"])
-async def test_a_slot_that_comes_together_with_the_cancellation_is_passed_on(serial: str | None) -> None:
+@pytest.mark.parametrize("turns", [(), A, (*A, *B)], ids=["none", "one", "two"])
+async def test_a_slot_that_comes_together_with_the_cancellation_is_passed_on(turns: tuple[Turn, ...]) -> None:
     made = slots()
-    held = made.acquire_now(Lane.GATE, 0, serial)
+    held = made.acquire_now(Lane.GATE, 0, turns)
     assert held is not None
-    task = await waiting(made, Lane.GATE, 0, serial)
-    other = await waiting(made, Lane.GATE, 0, serial)
+    task = await waiting(made, Lane.GATE, 0, turns)
+    other = await waiting(made, Lane.GATE, 0, turns)
 
     made.release(held)
     task.cancel()
@@ -190,13 +222,13 @@ async def test_cancelling_while_a_turn_is_held_gives_it_back() -> None:
     made = slots()
     held = made.acquire_now(Lane.GATE, 0)
     assert held is not None
-    task = await waiting(made, Lane.GATE, 0, "a")
+    task = await waiting(made, Lane.GATE, 0, A)
 
     task.cancel()
     await settle()
     made.release(held)
 
-    assert made.acquire_now(Lane.GATE, 0, "a") is not None
+    assert made.acquire_now(Lane.GATE, 0, A) is not None
 
 
 async def test_one_that_has_given_up_is_passed_over() -> None:
@@ -248,7 +280,9 @@ async def test_a_slot_that_comes_together_with_the_end_of_the_wait_is_kept() -> 
 
 
 steps = st.lists(
-    st.tuples(st.sampled_from(["acquire", "serial", "release", "cancel", "settle"]), st.integers(0, 5)),
+    st.tuples(
+        st.sampled_from(["acquire", "serial", "shared", "release", "cancel", "settle"]), st.integers(0, 5)
+    ),
     max_size=40,
 )
 
@@ -256,8 +290,8 @@ steps = st.lists(
 @given(steps)
 def test_whatever_happens_nothing_is_held_twice_or_lost(given_steps: list[tuple[str, int]]) -> None:
     async def simulate() -> None:
-        made = slots(max_running_gates=2)
-        tasks: list[tuple[asyncio.Task[Permit | Busy], str | None]] = []
+        made = slots(max_running_gates=3)
+        tasks: list[tuple[asyncio.Task[Permit | Busy], tuple[Turn, ...]]] = []
         held: list[Permit] = []
 
         def collect() -> None:
@@ -268,13 +302,17 @@ def test_whatever_happens_nothing_is_held_twice_or_lost(given_steps: list[tuple[
                     assert isinstance(got, Permit)
                     held.append(got)
             assert len(held) <= made.limits.max_running_gates
-            serials = [permit.serial for permit in held if permit.serial]
-            assert len(serials) == len(set(serials))
+            turns = [turn for permit in held for turn in permit.turns]
+            assert all(turns.count(turn) <= turn.most for turn in turns)
 
         for step, number in given_steps:
-            if step in {"acquire", "serial"}:
-                serial = f"s{number % 2}" if step == "serial" else None
-                tasks.append((asyncio.ensure_future(made.acquire(Lane.GATE, 0, serial)), serial))
+            if step in {"acquire", "serial", "shared"}:
+                wanted = {
+                    "acquire": (),
+                    "serial": (Turn.serial(f"s{number % 2}"),),
+                    "shared": (Turn.serial("s0"), Turn.shared("e", "source", 2)),
+                }[step]
+                tasks.append((asyncio.ensure_future(made.acquire(Lane.GATE, 0, wanted)), wanted))
             elif step == "release" and held:
                 made.release(held.pop(number % len(held)))
             elif step == "cancel" and tasks:
@@ -287,6 +325,6 @@ def test_whatever_happens_nothing_is_held_twice_or_lost(given_steps: list[tuple[
             collect()
             while held:
                 made.release(held.pop())
-        assert (tasks, made.running, made.queued[Lane.GATE], made._serial) == ([], 0, 0, {})
+        assert (tasks, made.running, made.queued[Lane.GATE], made._turns) == ([], 0, 0, {})
 
     asyncio.run(simulate())
