@@ -162,6 +162,10 @@ _decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_id: Callable[[msgspec.Raw], RequestId] = msgspec.json.Decoder(RequestId).decode
 _decode_version = msgspec.json.Decoder(Literal["2.0"]).decode
 
+_HALF_PAIR = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F][0-9a-fA-F]{2})"
+)
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -169,10 +173,14 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def parse(line: bytes) -> Message:
-    """Make a message of one line without its line end.
+    r"""Make a message of one line without its line end.
 
     Never raises. A line that is not JSON gives a `Failure` -32700, JSON that is no request one with -32600. Whether
     `params` fit the method, or are an object at all, is not looked at.
+
+    Half of a surrogate pair (`\ud83d` alone) is JSON, comes from every JavaScript agent whose model cut an emoji in two,
+    and is no character: it becomes U+FFFD, as in what we send. Refused, it would leave a gate without any answer, since the
+    id of a line that is not read is not known.
     """
     try:
         if not line.isascii():
@@ -183,7 +191,9 @@ def parse(line: bytes) -> Message:
         return _decode_request(line)
     except msgspec.ValidationError:
         return _parse_other(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, _TooDeep) as error:
+    except msgspec.DecodeError as error:
+        return _parse_mended(line, error)
+    except (UnicodeDecodeError, _TooDeep) as error:
         return _not_json(error)
 
 
@@ -246,10 +256,21 @@ def _parse_other(line: bytes) -> Message:
             )
         members = _decode_list(line)
     except msgspec.DecodeError as error:
-        return _not_json(error)
+        return _parse_mended(line, error)
     if not members:
         return _failure(None, ErrorCode.INVALID_REQUEST, "a batch must have at least one message")
     return Batch(members=tuple(map(_parse_member, members)))
+
+
+def _parse_mended(line: bytes, error: msgspec.DecodeError) -> Message:
+    """A line that could not be read, with its halves of surrogate pairs replaced; no Python runs per escape."""
+    if _HALF_PAIR.search(line) is None:
+        return _not_json(error)
+    # An escaped backslash is written in another way first, so that what follows it is no escape.
+    message = parse(_HALF_PAIR.sub(rb"\\ufffd", line.replace(rb"\\", rb"\u005c")))
+    if type(message) is Failure and message.error.code == ErrorCode.PARSE_ERROR:
+        return _not_json(error)
+    return message
 
 
 def _parse_member(raw: msgspec.Raw) -> Single:

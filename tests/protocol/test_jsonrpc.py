@@ -85,9 +85,6 @@ def test_members_that_are_not_known_are_passed_over():
         b'{"jsonrpc":"2.0","method":"a","params":{"x":"\xff"}}',
         b'{"jsonrpc":"2.0","method":"a","params":{"\xed\xa0\x80":1}}',
         b'{"jsonrpc":"2.0","method":"a","unknown":"\xff"}',
-        b'{"jsonrpc":"2.0","method":"a","params":{"x":"\\ud800"}}',
-        b'{"jsonrpc":"2.0","method":"a","params":{"x":"\\udc00"}}',
-        b'{"jsonrpc":"2.0","method":"a","id":"\\ud800x"}',
         b"\xef\xbb\xbf{}",
         b"x" * 100_000 + b"\xff",
         "é".encode() * 50_000 + b"\xc3",
@@ -370,3 +367,57 @@ def test_the_answer_to_a_batch():
     assert batch.endswith(b"]\n")
     assert batch.count(b"\n") == 1
     assert [one["id"] for one in json.loads(batch)] == [0, 1]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Halves of surrogate pairs
+
+
+@pytest.mark.parametrize(
+    ("escaped", "means"),
+    [
+        (r"\ud83d", "\ufffd"),
+        (r"\uDE00", "\ufffd"),
+        (r"a\ud83d\n", "a\ufffd\n"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\ud83d\ude00\ude00", "\U0001f600\ufffd"),
+        (r"\ude00\ud83d", "\ufffd\ufffd"),
+        (r"\ud83d\\ude00", "\ufffd\\ude00"),
+        (r"\\ud83d\ud83d", "\\ud83d\ufffd"),
+        (r"\\\ud83d", "\\\ufffd"),
+        (r"\\\\ud83d\ud83d", "\\\\ud83d\ufffd"),
+        (r"\ud83d\u0041", "\ufffdA"),
+    ],
+)
+def test_half_a_surrogate_pair_is_a_replacement_character(escaped, means):
+    text = escaped.encode()
+    request = parse(b'{"jsonrpc":"2.0","method":"a","id":"%s","params":{"%s":["%s"]}}' % (text, text, text))
+    (member,) = parse(b'[{"jsonrpc":"2.0","id":"%s","result":"%s"}]' % (text, text)).members
+
+    assert request.id == means
+    assert msgspec.json.decode(request.params) == {means: [means]}
+    assert (member.id, msgspec.json.decode(member.result)) == (means, means)
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=20))
+def test_whatever_another_json_library_escapes_is_read(text):
+    line = json.dumps({"jsonrpc": "2.0", "method": "a", "id": 1, "params": {"text": text}}).encode()
+    request = parse(line)
+
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert msgspec.json.decode(request.params) == {"text": whole}
+
+
+@pytest.mark.parametrize(
+    "line", [rb'{"a":"\ud83d"', rb'{"a":"\ud83d","b":"\q"}', rb'["\ud83d"', rb'{"\\ud83d":"\q"}']
+)
+def test_half_a_surrogate_pair_excuses_no_other_fault(line):
+    assert code(parse(line)) == ErrorCode.PARSE_ERROR
+
+
+def test_many_halves_and_backslashes_take_no_time():
+    text = rb"\ud83d\\" * 500_000
+    request = parse(b'{"jsonrpc":"2.0","method":"a","id":1,"params":{"a":"%s"}}' % text)
+
+    assert msgspec.json.decode(request.params) == {"a": "\ufffd\\" * 500_000}
