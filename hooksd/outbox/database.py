@@ -112,16 +112,6 @@ class Database:
             self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._execute(f"PRAGMA busy_timeout = {round(BUSY_S * 1000)}")
 
-    def check(self) -> None:
-        """Look for damage.
-
-        Raises:
-            sqlite3.DatabaseError: There is some.
-        """
-        told = self._execute("PRAGMA quick_check(1)").fetchone()[0]
-        if told != "ok":
-            raise sqlite3.DatabaseError(f"database disk image is malformed: {told}")
-
     def close(self) -> None:
         """Close it."""
         self._connection.close()

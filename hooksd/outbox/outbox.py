@@ -186,13 +186,18 @@ class Outbox:
             lambda database: database.jobs.settle(job_id, attempt, now=now, chance=chance), owed=True
         )
 
-    async def hand_over(self, job_id: str, pid: int) -> bool:
-        """Give a running job to another process, which has it as long as it lives, and settles it by itself.
+    async def hand_over(self, job_id: str, owner: Owner) -> bool:
+        """Give a job that was started to another process, which has it as long as it lives.
+
+        That process settles it by `hooksd.outbox.worker.settle`.
+
+        Args:
+            job_id: The job.
+            owner: That process, under the number that it was told.
 
         Returns:
             Whether this daemon had it.
         """
-        owner = Owner.of(pid)
         writer = await self._at_work()
         return await writer.post(lambda database: database.jobs.hand_over(job_id, owner))
 
@@ -318,10 +323,16 @@ class Outbox:
         if self._writer is None:
             loop = asyncio.get_running_loop()
             module = await loop.run_in_executor(None, import_module, "hooksd.outbox.writer")
-            # Somebody else may have been faster.
-            if self._writer is None:
-                self._writer = module.Writer(self._path, self.owner, self, loop)
-        return self._writer
+            self._begin(module.Writer, loop)
+        writer: Writer | None = self._writer
+        if writer is None:
+            raise OutboxClosed
+        return writer
+
+    def _begin(self, make: type[Writer], loop: asyncio.AbstractEventLoop) -> None:
+        # Somebody else may have been faster, or it was closed meanwhile.
+        if self._writer is None and not self._closed:
+            self._writer = make(self._path, self.owner, self, loop)
 
     def _post(self, work: Callable[[Database], T], *, owed: bool = False) -> asyncio.Future[T]:
         if self._writer is None or self._closed:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 
-__all__ = ["Owner", "is_alive", "process_start"]
+__all__ = ["Owner", "is_alive", "new_instance", "process_start"]
 
 _PS_TIMEOUT_S = 5.0
 
@@ -33,9 +33,16 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     started: str
 
     @classmethod
-    def of(cls, pid: int) -> Owner:
-        """A new owner, which lives as long as the process that has this pid now."""
-        return cls(instance=secrets.randbits(62), pid=pid, started=process_start(pid) or "")
+    def of(cls, pid: int, instance: int | None = None) -> Owner:
+        """An owner that lives as long as the process that has this pid now; a new one unless its number is given."""
+        if instance is None:
+            instance = new_instance()
+        return cls(instance=instance, pid=pid, started=process_start(pid) or "")
+
+
+def new_instance() -> int:
+    """A number for an owner, never the same twice."""
+    return secrets.randbits(62)
 
 
 def is_alive(owner: Owner) -> bool:

@@ -113,6 +113,16 @@ class Writer:
         await asyncio.shield(self._ended)
         self._thread.join()
 
+    def _finish(self) -> None:
+        """The thread has ended; should it have done so by a fault of ours, nobody must wait for it for ever."""
+        self._closing = True
+        with suppress(Empty):
+            while True:
+                told = self._queue.get_nowait()
+                if told is not None and not told.future.done():
+                    told.future.set_exception(OutboxClosed())
+        self._ended.set_result(None)
+
     # ------------------------------------------------------------------------------------------------------------------
     # In the thread
 
@@ -128,7 +138,7 @@ class Writer:
                     self._tidy()
         finally:
             self._drop()
-            self._on_loop(self._ended.set_result, None)
+            self._on_loop(self._finish)
 
     def _collect(self) -> tuple[list[_Told[Any]], bool]:
         """Wait for something to do and take all that waits; false with the last of it."""

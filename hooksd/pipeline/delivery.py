@@ -192,6 +192,11 @@ class Delivery:
             except OutboxError:
                 # Told by the outbox itself.
                 wait_s = LOOK_S
+            except Exception as error:  # noqa: BLE001 - the supervisor of all deliveries must outlive one fault
+                asyncio.get_running_loop().call_exception_handler(
+                    {"message": "durable jobs could not be looked at", "exception": error}
+                )
+                wait_s = LOOK_S
             try:
                 async with asyncio.timeout(wait_s):
                     await self._wake.wait()
