@@ -9,16 +9,21 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Callable
+from functools import partial
 
 from hooksd.process import exits_pidfd, exits_thread
+from hooksd.process.readiness import Readiness
 
 
 __all__ = ["WatchExit", "choose"]
 
-WatchExit = Callable[[asyncio.AbstractEventLoop, "subprocess.Popen[bytes]", Callable[[], None]], None]
+WatchExit = Callable[["subprocess.Popen[bytes]", Callable[[], None]], None]
 """Call something once, on the loop, after a child has exited. Called on the loop itself."""
 
 
-def choose() -> WatchExit:
+def choose(loop: asyncio.AbstractEventLoop, ready: Readiness) -> WatchExit:
     """The best that this system has. Kernels before 5.3 and some sandboxes have no pidfd."""
-    return exits_pidfd.watch if exits_pidfd.is_possible() else exits_thread.watch
+    by_thread = partial(exits_thread.watch, loop)
+    if not exits_pidfd.is_possible():
+        return by_thread
+    return partial(exits_pidfd.watch, ready, by_thread)

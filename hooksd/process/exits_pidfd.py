@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 
-from hooksd.process import exits_thread
+from hooksd.process.readiness import Readiness
 
 
 __all__ = ["is_possible", "watch"]
@@ -25,18 +25,21 @@ def is_possible() -> bool:
 
 
 def watch(
-    loop: asyncio.AbstractEventLoop, popen: subprocess.Popen[bytes], callback: Callable[[], None]
+    ready: Readiness,
+    otherwise: Callable[[subprocess.Popen[bytes], Callable[[], None]], None],
+    popen: subprocess.Popen[bytes],
+    callback: Callable[[], None],
 ) -> None:
-    """See `exits.WatchExit`. Without a free descriptor a thread waits instead."""
+    """See `exits.WatchExit`. What to do without a free descriptor is told by `otherwise`."""
     try:
         descriptor = os.pidfd_open(popen.pid)
     except OSError:
-        exits_thread.watch(loop, popen, callback)
+        otherwise(popen, callback)
     else:
-        loop.add_reader(descriptor, _exited, loop, descriptor, callback)
+        ready.add_reader(descriptor, partial(_exited, ready, descriptor, callback))
 
 
-def _exited(loop: asyncio.AbstractEventLoop, descriptor: int, callback: Callable[[], None]) -> None:
-    loop.remove_reader(descriptor)
+def _exited(ready: Readiness, descriptor: int, callback: Callable[[], None]) -> None:
+    ready.remove_reader(descriptor)
     os.close(descriptor)
     callback()

@@ -17,6 +17,7 @@ from hooksd.process.exits import WatchExit
 from hooksd.process.launch import Launched
 from hooksd.process.live import LiveProcess, StatusLost
 from hooksd.process.output import is_whole_answer
+from hooksd.process.readiness import Readiness
 from hooksd.process.trees import Trees
 
 
@@ -38,6 +39,7 @@ class Invocation:
         "_late",
         "_live",
         "_loop",
+        "_ready",
         "_started_at",
         "_status",
         "_trees",
@@ -51,11 +53,13 @@ class Invocation:
         self,
         loop: asyncio.AbstractEventLoop,
         spawn: Spawn,
+        ready: Readiness,
         watch_exit: WatchExit,
         trees: Trees,
         abandon: Callable[[LiveProcess, Spawn], None],
     ) -> None:
         self._loop = loop
+        self._ready = ready
         self._watch_exit = watch_exit
         self._trees = trees
         self._abandon = abandon
@@ -80,7 +84,7 @@ class Invocation:
             self._decide(ProcessResult(launch_failure=outcome))
             return
         self._live = LiveProcess(
-            self._loop, outcome, self.spawn, self._watch_exit, self._trees, self._progress
+            self._ready, outcome, self.spawn, self._watch_exit, self._trees, self._progress
         )
         if self.result.done():
             self._give_up()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ from hooksd.process import ownership
 from hooksd.process.exits import WatchExit
 from hooksd.process.launch import Launched
 from hooksd.process.output import Kept, KeptEnds, KeptHead
+from hooksd.process.readiness import Readiness
 from hooksd.process.streams import Feeder, Reader
 from hooksd.process.trees import Tree, Trees
 
@@ -43,7 +43,7 @@ class LiveProcess:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        ready: Readiness,
         launched: Launched,
         spawn: Spawn,
         watch_exit: WatchExit,
@@ -57,15 +57,15 @@ class LiveProcess:
         self.on_progress = on_progress
         self.tree: Tree = trees.tree(self.pid, spawn.mark)
         # First: when this fails, as it does without a descriptor and without a thread, nothing else is on the loop yet.
-        watch_exit(loop, launched.popen, self._has_exited)
+        watch_exit(launched.popen, self._has_exited)
         ownership.own(self.pid)
         self.stdout = Reader(
-            loop, launched.stdout, _kept(spawn, spawn.stdout_limit_bytes), self._stream_ended
+            ready, launched.stdout, _kept(spawn, spawn.stdout_limit_bytes), self._stream_ended
         )
         self.stderr = Reader(
-            loop, launched.stderr, _kept(spawn, spawn.stderr_limit_bytes), self._stream_ended
+            ready, launched.stderr, _kept(spawn, spawn.stderr_limit_bytes), self._stream_ended
         )
-        self._stdin = None if launched.stdin is None else Feeder(loop, launched.stdin, launched.stdin_rest)
+        self._stdin = None if launched.stdin is None else Feeder(ready, launched.stdin, launched.stdin_rest)
 
     @property
     def pipes_open(self) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Level, Recorder
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
-from hooksd.process import exits, trees
+from hooksd.process import exits, readiness, trees
 from hooksd.process.descriptor_limit import HookLimit
 from hooksd.process.dispositions import hand_on_no_ignored_signals
 from hooksd.process.ending import KILL_LIMIT_S, Ending
@@ -28,6 +28,10 @@ nothing behind, are never looked at by it."""
 
 LONGEST_REAP_S = 30.0
 """The pause it grows to while nothing runs and what hooks left running stays as it is."""
+
+
+CLOSE_MARGIN_S = 1.0
+"""How much longer than the longest ending may take is waited for at the end."""
 
 
 class Runner:
@@ -54,7 +58,8 @@ class Runner:
         self._pool = SpawnPool()
         self._limit = HookLimit(hook_descriptors)
         self._trees = trees.choose()
-        self._watch_exit = exits.choose()
+        self._ready, self._close_ready = readiness.choose(loop)
+        self._watch_exit = exits.choose(loop, self._ready)
         self._invocations: set[Invocation] = set()
         self._endings: set[Ending] = set()
         self._idle = asyncio.Event()
@@ -88,7 +93,7 @@ class Runner:
         if spawn.deadline is not None and spawn.deadline <= time.monotonic():
             # The threads could start it before the loop comes to the timer of the deadline.
             return ProcessResult(timed_out=True)
-        invocation = Invocation(self._loop, spawn, self._watch_exit, self._trees, self._end)
+        invocation = Invocation(self._loop, spawn, self._ready, self._watch_exit, self._trees, self._end)
         self._invocations.add(invocation)
         self._keep_reaping()
         self._pool.submit(partial(self._launch, invocation))
@@ -114,7 +119,7 @@ class Runner:
             invocation.cancel()
         for ending in tuple(self._endings):
             ending.shorten(grace_s)
-        until = time.monotonic() + grace_s + KILL_LIMIT_S
+        until = time.monotonic() + grace_s + KILL_LIMIT_S + CLOSE_MARGIN_S
         while self._invocations or self._endings:
             self._idle.clear()
             try:
@@ -127,6 +132,7 @@ class Runner:
             self._reap_timer = None
         self._pool.close()
         self._trees.close()
+        self._close_ready()
 
     def _launch(self, invocation: Invocation) -> None:
         """In a thread of the pool."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 from collections.abc import Callable
 
 from hooksd.process.output import Kept
+from hooksd.process.readiness import Readiness
 
 
 __all__ = ["Feeder", "Reader"]
@@ -19,17 +19,15 @@ READ_BYTES = 65_536
 class Reader:
     """Reads a pipe whenever something is in it, all of it to the end, so that the hook never blocks on writing."""
 
-    __slots__ = ("_descriptor", "_ended", "_loop", "kept", "open")
+    __slots__ = ("_descriptor", "_ended", "_ready", "kept", "open")
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, descriptor: int, kept: Kept, ended: Callable[[], None]
-    ) -> None:
-        self._loop = loop
+    def __init__(self, ready: Readiness, descriptor: int, kept: Kept, ended: Callable[[], None]) -> None:
+        self._ready = ready
         self._descriptor = descriptor
         self._ended = ended
         self.kept = kept
         self.open = True
-        loop.add_reader(descriptor, self._readable)
+        ready.add_reader(descriptor, self._readable)
 
     def drain(self) -> None:
         """Read what is in the pipe now. `ended` is not called.
@@ -61,7 +59,7 @@ class Reader:
         """Stop reading; a descendant that still writes gets SIGPIPE."""
         if self.open:
             self.open = False
-            self._loop.remove_reader(self._descriptor)
+            self._ready.remove_reader(self._descriptor)
             os.close(self._descriptor)
             # Who is told has this reader: without the ring both go at once, with all that was kept of the stream.
             self._ended = _nothing
@@ -82,21 +80,21 @@ class Reader:
 class Feeder:
     """Writes to a pipe whenever there is room. A reader that does not want it is no failure."""
 
-    __slots__ = ("_descriptor", "_loop", "_open", "_rest")
+    __slots__ = ("_descriptor", "_open", "_ready", "_rest")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int, rest: memoryview) -> None:
-        self._loop = loop
+    def __init__(self, ready: Readiness, descriptor: int, rest: memoryview) -> None:
+        self._ready = ready
         self._descriptor = descriptor
         self._rest = rest
         self._open = True
-        loop.add_writer(descriptor, self._writable)
+        ready.add_writer(descriptor, self._writable)
 
     def close(self) -> None:
         """Let the reader see the end of what it was given so far."""
         if self._open:
             self._open = False
             self._rest.release()
-            self._loop.remove_writer(self._descriptor)
+            self._ready.remove_writer(self._descriptor)
             os.close(self._descriptor)
 
     def _writable(self) -> None:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from functools import partial
 
 import pytest
 
 from hooksd.process import exits, exits_pidfd, exits_thread
 
 
-@pytest.fixture(params=[exits_pidfd.watch, exits_thread.watch], ids=["pidfd", "thread"])
-def watch(request):
-    return request.param
+@pytest.fixture(params=["pidfd", "thread"])
+async def watch(request):
+    loop = asyncio.get_running_loop()
+    if request.param == "thread":
+        return partial(exits_thread.watch, loop)
+    return exits.choose(loop, loop)
 
 
 async def test_the_exit_is_told_once_and_nothing_is_reaped(watch, helpers):
     told = []
     with subprocess.Popen(["/bin/sh", "-c", "exit 7"]) as child:
-        watch(asyncio.get_running_loop(), child, lambda: told.append(helpers.state_of(child.pid)))
+        watch(child, lambda: told.append(helpers.state_of(child.pid)))
         await helpers.until(lambda: told, "the exit is told")
         assert told == ["Z"]
         assert child.wait() == 7
@@ -27,7 +31,7 @@ async def test_the_exit_is_told_once_and_nothing_is_reaped(watch, helpers):
     assert told == ["Z"]
 
 
-async def test_without_a_descriptor_a_thread_waits(helpers, monkeypatch):
+async def test_without_a_descriptor_a_thread_waits(watch, helpers, monkeypatch):
     def refuse(pid):
         raise OSError(24, "Too many open files")
 
@@ -35,7 +39,7 @@ async def test_without_a_descriptor_a_thread_waits(helpers, monkeypatch):
     with subprocess.Popen(["/bin/true"]) as child:
         with monkeypatch.context() as patch:
             patch.setattr(os, "pidfd_open", refuse)
-            exits_pidfd.watch(asyncio.get_running_loop(), child, lambda: told.append(1))
+            watch(child, lambda: told.append(1))
         await helpers.until(lambda: told, "the exit is told")
 
 
@@ -57,11 +61,12 @@ def test_a_loop_that_is_closed_is_not_told(helpers):
         child.wait()
 
 
-def test_the_choice(monkeypatch):
-    assert exits.choose() is exits_pidfd.watch
+async def test_the_choice(monkeypatch):
+    loop = asyncio.get_running_loop()
+    assert exits.choose(loop, loop).func is exits_pidfd.watch
     monkeypatch.setattr(
         os, "pidfd_open", lambda pid: (_ for _ in ()).throw(OSError(38, "Function not implemented"))
     )
-    assert exits.choose() is exits_thread.watch
+    assert exits.choose(loop, loop).func is exits_thread.watch
     monkeypatch.delattr(os, "pidfd_open")
-    assert exits.choose() is exits_thread.watch
+    assert exits.choose(loop, loop).func is exits_thread.watch

@@ -493,6 +493,7 @@ def test_a_loop_that_is_closed_under_a_spawn(helpers, monkeypatch):
     closed.set()
     runner._pool.close()
     runner._trees.close()
+    runner._ready._epoll.close()
     assert not helpers.children()
     assert helpers.descriptors() == before
 
@@ -545,6 +546,7 @@ async def test_few_descriptors(runner, helpers):
 async def test_closing_does_not_wait_for_ever(helpers, monkeypatch):
     """As for a spawn that hangs, or a process that hangs in the kernel."""
     monkeypatch.setattr("hooksd.process.runner.KILL_LIMIT_S", 0.05)
+    monkeypatch.setattr("hooksd.process.runner.CLOSE_MARGIN_S", 0.0)
     monkeypatch.setattr("hooksd.process.spawn_pool.JOIN_S", 0.05)
     started, free = threading.Event(), threading.Event()
 
@@ -573,8 +575,6 @@ async def test_orphans_are_looked_for_ever_less_often(runner, helpers, monkeypat
         call_later=lambda delay, callback: pauses.append(delay) or call_later(delay, callback),
         create_future=runner._loop.create_future,
         call_soon_threadsafe=runner._loop.call_soon_threadsafe,
-        add_reader=runner._loop.add_reader,
-        remove_reader=runner._loop.remove_reader,
     )
     monkeypatch.setattr(runner, "_loop", loop)
     result = await runner.run(helpers.bash("sleep 60 >/dev/null 2>&1 & echo $!", timeout_s=None))

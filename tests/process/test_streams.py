@@ -8,6 +8,7 @@ import pytest
 
 from hooksd.process import streams
 from hooksd.process.output import KeptHead
+from hooksd.process.readiness_epoll import EpollReadiness
 from hooksd.process.streams import Feeder, Reader
 
 
@@ -28,14 +29,27 @@ def pipe():
         os.close(end)
 
 
+@pytest.fixture(params=["loop", "epoll"])
+async def ready(request):
+    """Both that there are."""
+    loop = asyncio.get_running_loop()
+    if request.param == "loop":
+        yield loop
+        return
+    epoll = EpollReadiness(loop)
+    yield epoll
+    epoll.close()
+    epoll.close()
+
+
 @pytest.fixture
 def ended():
     return asyncio.Event()
 
 
-async def test_reads_to_the_end(pipe, ended, helpers):
+async def test_reads_to_the_end(pipe, ready, ended, helpers):
     read, write, close = pipe
-    reader = Reader(asyncio.get_running_loop(), os.dup(read), KeptHead(100), ended.set)
+    reader = Reader(ready, os.dup(read), KeptHead(100), ended.set)
     os.set_blocking(read, False)
     os.write(write, b"one ")
     await helpers.until(lambda: reader.kept.total == 4, "the first piece is read")
@@ -47,9 +61,9 @@ async def test_reads_to_the_end(pipe, ended, helpers):
     reader.close()
 
 
-async def test_drain_takes_what_is_there_and_tells_nothing(pipe, ended):
+async def test_drain_takes_what_is_there_and_tells_nothing(pipe, ready, ended):
     read, write, close = pipe
-    reader = Reader(asyncio.get_running_loop(), os.dup(read), KeptHead(100), ended.set)
+    reader = Reader(ready, os.dup(read), KeptHead(100), ended.set)
     os.write(write, b"now")
     reader.drain()
     assert (reader.kept.value(), reader.open) == (b"now", True)
@@ -62,7 +76,7 @@ async def test_drain_takes_what_is_there_and_tells_nothing(pipe, ended):
 
 
 @pytest.mark.parametrize("capacity", [65_536, 1_048_576])
-async def test_drain_takes_all_that_the_pipe_can_hold(pipe, ended, capacity):
+async def test_drain_takes_all_that_the_pipe_can_hold(pipe, ready, ended, capacity):
     """Whoever wrote may have made the pipe larger."""
     read, write, _ = pipe
     fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, capacity)
@@ -71,14 +85,14 @@ async def test_drain_takes_all_that_the_pipe_can_hold(pipe, ended, capacity):
             os.write(write, bytes(65_536))
         except BlockingIOError:
             break
-    reader = Reader(asyncio.get_running_loop(), os.dup(read), KeptHead(0), ended.set)
+    reader = Reader(ready, os.dup(read), KeptHead(0), ended.set)
     reader.drain()
     assert reader.kept.total == capacity
     reader.close()
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_drain_ends_although_somebody_goes_on_writing(pipe, ended, monkeypatch, known):
+async def test_drain_ends_although_somebody_goes_on_writing(pipe, ready, ended, monkeypatch, known):
     read, write, _ = pipe
     really_read = os.read
     os.write(write, bytes(65_536))
@@ -92,16 +106,16 @@ async def test_drain_ends_although_somebody_goes_on_writing(pipe, ended, monkeyp
     if not known:
         # As on macOS.
         monkeypatch.delattr(fcntl, "F_GETPIPE_SZ")
-    reader = Reader(asyncio.get_running_loop(), os.dup(read), KeptHead(0), ended.set)
+    reader = Reader(ready, os.dup(read), KeptHead(0), ended.set)
     reader.drain()
     assert reader.kept.total == 65_536
     assert reader.open
     reader.close()
 
 
-async def test_being_woken_for_nothing_is_nothing(pipe, ended):
+async def test_being_woken_for_nothing_is_nothing(pipe, ready, ended):
     read, write, _ = pipe
-    reader = Reader(asyncio.get_running_loop(), os.dup(read), KeptHead(0), ended.set)
+    reader = Reader(ready, os.dup(read), KeptHead(0), ended.set)
     reader._readable()
     assert reader.open
     reader.close()
@@ -110,16 +124,16 @@ async def test_being_woken_for_nothing_is_nothing(pipe, ended):
             os.write(write, bytes(65_536))
         except BlockingIOError:
             break
-    feeder = Feeder(asyncio.get_running_loop(), os.dup(write), memoryview(b"x"))
+    feeder = Feeder(ready, os.dup(write), memoryview(b"x"))
     feeder._writable()
     feeder.close()
     feeder.close()
 
 
-async def test_feeds_all_and_closes(pipe):
+async def test_feeds_all_and_closes(pipe, ready):
     read, write, close = pipe
     data = os.urandom(300_000)
-    Feeder(asyncio.get_running_loop(), os.dup(write), memoryview(data))
+    Feeder(ready, os.dup(write), memoryview(data))
     close(write)
     os.set_blocking(read, True)
 
@@ -132,10 +146,10 @@ async def test_feeds_all_and_closes(pipe):
     assert await asyncio.to_thread(read_all) == data
 
 
-async def test_a_reader_that_goes_away(pipe, helpers):
+async def test_a_reader_that_goes_away(pipe, ready, helpers):
     read, write, close = pipe
     before = helpers.descriptors()
-    feeder = Feeder(asyncio.get_running_loop(), os.dup(write), memoryview(bytes(300_000)))
+    feeder = Feeder(ready, os.dup(write), memoryview(bytes(300_000)))
     await asyncio.sleep(0)
     close(read)
     await helpers.until(lambda: helpers.descriptors() == before - 1, "the feeder gave up")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 
 import pytest
 
@@ -17,6 +18,7 @@ from hooksd.process.tree_posix import PosixTrees
 @pytest.fixture
 async def runner(monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.delattr(select, "epoll")
     told = []
     made = Runner(asyncio.get_running_loop(), max_ending=16, record=lambda *record: told.append(record))
     assert isinstance(made._trees, PosixTrees)
