@@ -107,6 +107,15 @@ class Helpers:
         await Helpers.until(lambda: not any(Helpers.state_of(pid) for pid in pids), "they are reaped")
 
     @staticmethod
+    async def ended(runner: Runner, what: str) -> None:
+        """Wait until the runner has nothing in hand, so that every tree that had to be ended is.
+
+        The number of endings alone does not tell: a hook may be up, and its run cancelled, before the loop has taken it
+        over from the thread that started it, and only then its ending begins.
+        """
+        await Helpers.until(lambda: not runner.running and not runner.ending, what)
+
+    @staticmethod
     async def until(condition: Callable[[], object], what: str) -> None:
         """Poll until something is true."""
         deadline = time.monotonic() + GENEROUS_S

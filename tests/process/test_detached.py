@@ -366,7 +366,7 @@ async def test_the_runner_neither_reaps_nor_counts_nor_kills_it(
 
     assert normal.left_running == 0
     assert late.timed_out
-    await helpers.until(lambda: not runner.ending, "the tree is gone")
+    await helpers.ended(runner, "the tree is gone")
     assert helpers.is_alive(pid)
     (tmp_path / "go").touch()
     await helpers.until(lambda: house.ends, "it ended")

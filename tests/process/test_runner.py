@@ -251,14 +251,14 @@ async def test_deadline_keeps_what_was_written(runner, helpers):
     assert (result.timed_out, result.exit_code, result.signal) == (True, None, None)
     assert (result.stdout, result.stderr) == (b"out\n", b"err\n")
     assert result.pid is not None
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    await helpers.ended(runner, "the tree is ended")
     assert not helpers.is_alive(result.pid)
 
 
 async def test_deadline_of_a_stopped_hook(runner, helpers):
     result = await runner.run(helpers.bash("echo $$; kill -STOP $$; sleep 60", timeout_s=0.3))
     assert result.timed_out
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    await helpers.ended(runner, "the tree is ended")
     assert not helpers.state_of(result.pid)
 
 
@@ -410,7 +410,7 @@ async def test_a_hook_that_changed_its_user_is_given_up(runner, helpers, monkeyp
     runner = Runner(asyncio.get_running_loop(), max_ending=4, record=lambda *record: records.append(record))
     spawn = helpers.bash("echo $$; sleep 60", timeout_s=0.3, kill_grace_s=0.0)
     result = await runner.run(spawn)
-    await helpers.until(lambda: not runner.ending, "it is given up")
+    await helpers.ended(runner, "it is given up")
     assert [(level, kind, fields["invocation_id"]) for level, kind, fields in records] == [
         (Level.WARNING, "hook.not_killed", spawn.mark)
     ]

@@ -38,7 +38,7 @@ async def test_no_descendant_survives_the_deadline(runner, helpers, tmp_path, pi
     assert all(helpers.is_alive(pid) for pid in pids.values())
     result = await running
     assert (result.timed_out, result.stdout) == (True, b"ready\n")
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    await helpers.ended(runner, "the tree is ended")
     assert {name for name, pid in pids.items() if helpers.state_of(pid)} == set()
 
 
@@ -48,7 +48,7 @@ async def end(runner, helpers, spawn, ready):
     await helpers.until(lambda: all(path.exists() and path.read_text() for path in ready), "all of it is up")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    await helpers.ended(runner, "the tree is ended")
 
 
 async def test_those_that_listen_to_sigterm_need_no_sigkill(runner, helpers, tmp_path):
@@ -79,7 +79,7 @@ async def test_a_stopped_descendant_is_continued_to_end_by_itself(runner, helper
     )
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    await helpers.ended(runner, "the tree is ended")
     assert (tmp_path / "cleaned").exists()
 
 
@@ -96,7 +96,7 @@ async def test_a_neighbour_is_not_hit(runner, helpers, tmp_path, pid_log):
     assert not neighbour.done()
     neighbour.cancel()
     await asyncio.gather(neighbour, return_exceptions=True)
-    await helpers.until(lambda: not runner.ending, "the neighbour is ended, too")
+    await helpers.ended(runner, "the neighbour is ended, too")
     assert not any(helpers.state_of(pid) for pid in theirs)
 
 
@@ -109,7 +109,7 @@ async def test_a_chain_that_forks_and_exits_is_caught(runner, helpers, tmp_path,
         kill_grace_s=0.05,
     )
     assert (await runner.run(chain)).timed_out
-    await helpers.until(lambda: not runner.ending, "the chain is ended")
+    await helpers.ended(runner, "the chain is ended")
     noted = pid_log()
     assert "link0" in noted
     assert "end" not in noted
@@ -140,7 +140,7 @@ async def test_the_hole_an_orphan_that_left_the_session_and_cleared_its_environm
     """What gets away is told in the module's docstring; everything else of the same tree still ends."""
     result = await runner.run(scatter(helpers, tmp_path, "clear", timeout_s=1.5))
     assert result.stdout == b"ready\n"
-    await helpers.until(lambda: not runner.ending, "the tree is ended")
+    await helpers.ended(runner, "the tree is ended")
     pids = pid_log()
     survivors = {name for name, pid in pids.items() if helpers.is_alive(pid)}
     assert survivors == {"stubborn", "orphan0", "orphan1", "orphan2"}
@@ -176,7 +176,7 @@ async def test_trees_can_be_ended_without_a_free_descriptor(runner, helpers, tmp
                 taken.append(os.open(os.devnull, os.O_RDONLY))
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        while runner.ending:
+        while runner.running or runner.ending:
             await asyncio.sleep(0.01)
     finally:
         for descriptor in taken:

@@ -44,7 +44,7 @@ async def test_the_group_is_ended_at_the_deadline(runner, helpers):
         helpers.bash("trap '' TERM; sleep 60 & echo $!; wait", timeout_s=0.5, kill_grace_s=0.1)
     )
     assert result.timed_out
-    await helpers.until(lambda: not runner.ending, "the group is ended")
+    await helpers.ended(runner, "the group is ended")
     assert not helpers.is_alive(int(result.stdout))
     assert not helpers.state_of(result.pid)
 
