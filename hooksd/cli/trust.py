@@ -164,9 +164,9 @@ def _said_yes(speaker: Terminal, tty: TextIO, found: TrustReview) -> bool:
             )
         )
     speaker.line(f"digest {found.digest}")
+    termios.tcflush(tty.fileno(), termios.TCIFLUSH)
     tty.write(f"Type {_ANSWER} to trust the hooks of {safe(found.dir)} exactly as shown: ")
     tty.flush()
-    termios.tcflush(tty.fileno(), termios.TCIFLUSH)
     return os.read(tty.fileno(), _MAX_ANSWER).decode("utf-8", "replace").strip() == _ANSWER
 
 
