@@ -40,7 +40,7 @@ BASE_FIELDS = ("schema", "event", "timestamp", "session_id", "profile", "cwd")
 UNSET = msgspec.UNSET
 Unset = msgspec.UnsetType
 Count = Annotated[int, msgspec.Meta(ge=0)]
-Number = Annotated[int | float, msgspec.Meta(ge=0)]
+Number = Count | Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _Payload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -62,10 +62,10 @@ class Values:
                     line = self._lines.line(node.value[key].key_offset)
                     message = f"`{cut(key)}` is there twice, first in line {line}"
                     self.fault(joined(path, key), offset, message, "keep one of them")
-                waiting += [(joined(path, key), member) for key, member in node.value.items()]
+                waiting += [(joined(path, key), member) for key, member in reversed(node.value.items())]
             elif isinstance(node.value, list):
                 seen.add(id(node.value))
-                waiting += [(f"{path}[{at}]", item) for at, item in enumerate(node.value)]
+                waiting += reversed([(f"{path}[{at}]", item) for at, item in enumerate(node.value)])
 
     # ------------------------------------------------------------------------------------------------------------------
 

@@ -162,6 +162,7 @@ class _Builder:
                 tag, value = self._scalar(event, offset)
                 node = JsonNode(value, offset, offset)
                 if event.anchor is not None:
+                    self._check_anchor(event.anchor, offset)
                     self._anchors[event.anchor] = _Anchored(node, 1, 0)
                 self._place(node, tag, 0)
             case yaml.MappingStartEvent():
@@ -212,8 +213,7 @@ class _Builder:
             tag = cut(event.tag.removeprefix(_TAG))
             self._fault(node.offset, f"the tag {tag} means nothing here", "leave it out")
         if event.anchor is not None:
-            # A name may be given again: from here on it means this collection, which has no value yet.
-            self._anchors.pop(event.anchor, None)
+            self._check_anchor(event.anchor, node.offset)
             self._unfinished.add(event.anchor)
         self._open.append(_Open(node, event.anchor, self._values - 1))
 
@@ -228,6 +228,10 @@ class _Builder:
                 ended.node, self._values - ended.values_before, ended.height
             )
         self._place(ended.node, "", ended.height)
+
+    def _check_anchor(self, anchor: str, offset: int) -> None:
+        if anchor in self._anchors or anchor in self._unfinished:
+            self._fault(offset, f"there are two anchors &{cut(anchor)}", "give each a name of its own")
 
     def _alias(self, anchor: str, offset: int) -> None:
         anchored = self._anchors.get(anchor)
