@@ -45,6 +45,23 @@ ANSWERS: dict[str, Any] = {
     "config/validate": {"valid": True, "problems": []},
     "config/reload": {"revision": 4, "changed": True, "problems": []},
     "config/write": {"revision": 5, "problems": []},
+    "trust/list": {
+        "projects": [{"dir": "/p", "state": "trusted", "digest": "d", "granted_at": 1.5, "problems": []}]
+    },
+    "trust/show": {
+        "dir": "/p",
+        "state": "changed",
+        "digest": "d",
+        "granted_digest": None,
+        "granted_at": None,
+        "files": [{"path": "a.sh", "role": "script", "change": "changed"}],
+        "diff": "-a\n",
+        "diff_is_whole": False,
+        "not_covered": ["imports"],
+        "problems": [],
+    },
+    "trust/grant": {"dir": "/p", "state": "trusted", "revision": 6},
+    "trust/revoke": {"dir": "/p", "revoked": True, "revision": 7},
     "events/subscribe": {"subscription_id": "sub-1", "seq": 10},
     "events/unsubscribe": {},
 }

@@ -151,6 +151,28 @@ VERBS = [
         {"source": "team", "expected_revision": 3, "content": "{}"},
         results.Written(5),
     ),
+    (verb("list_trust"), "trust/list", {}, (results.TrustedProject("/p", "trusted", "d", 1.5),)),
+    (
+        verb("show_trust", "/p"),
+        "trust/show",
+        {"dir": "/p"},
+        results.TrustReview(
+            "/p",
+            "changed",
+            "d",
+            files=(results.TrustFile("a.sh", "script", "changed"),),
+            diff="-a\n",
+            diff_is_whole=False,
+            not_covered=("imports",),
+        ),
+    ),
+    (
+        verb("grant_trust", "/p", "d"),
+        "trust/grant",
+        {"dir": "/p", "digest": "d"},
+        results.TrustGranted("/p", "trusted", revision=6),
+    ),
+    (verb("revoke_trust", "/p"), "trust/revoke", {"dir": "/p"}, results.TrustRevoked("/p", True, 7)),
     (verb("call", "daemon/status"), "daemon/status", {}, {"pid": 7, "version": "9", "state": "ready"}),
     (verb("call", "daemon/ping", {"odd": 1}), "daemon/ping", {"odd": 1}, {"pong": True}),
 ]
