@@ -45,7 +45,7 @@ async def test_the_group_is_ended_at_the_deadline(runner, helpers):
     )
     assert result.timed_out
     await helpers.ended(runner, "the group is ended")
-    assert not helpers.is_alive(int(result.stdout))
+    await helpers.until(lambda: not helpers.is_alive(int(result.stdout)), "its child has died, too")
     assert not helpers.state_of(result.pid)
 
 
