@@ -1,9 +1,14 @@
-"""`hooksd test`: a dry run of one handler, of one configured hook, or of the whole pipeline."""
+"""`hooksd test`: a dry run of one handler, of one configured hook, or of the whole pipeline.
+
+Like `dispatch` and `explain` it plays an agent that was started where the person stands: the workspace is the current
+directory, so that `--script ./hook.sh` is the file the person means, and hooks get this shell's environment.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +28,7 @@ examples:
   hooksd test PreToolUse --hook 'bamboo:user:bamboo:PreToolUse[0].hooks[1]'
   hooksd test PreToolUse --command 'jq .tool_input >&2; exit 2'
   hooksd test Stop --script ./hooks/tests-before-stop.sh --payload '{"stop_hook_active": true}'
+  hooksd test before_tool_call --dialect chrys             in Chrys' terms
 exit status: 0 none or allow, 1 ask or block
 """
 
@@ -30,6 +36,12 @@ exit status: 0 none or allow, 1 ask or block
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `test`."""
     parser.add_argument("event", metavar="EVENT", help="such as PreToolUse")
+    parser.add_argument(
+        "--dialect",
+        default="bamboo",
+        help="whose events, fields and handlers these are (default: %(default)s)",
+    )
+    parser.add_argument("--workspace", metavar="DIR", help="the workspace (default: the current directory)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--command", metavar="TEXT", help="a command handler that is written nowhere")
     what.add_argument("--script", metavar="PATH", help="a script handler that is written nowhere")
@@ -64,7 +76,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _params(args: argparse.Namespace) -> dict[str, Any]:
-    params: dict[str, Any] = {"event": args.event}
+    params: dict[str, Any] = {
+        "event": args.event,
+        "dialect": args.dialect,
+        "workspace_path": os.path.abspath(args.workspace or os.getcwd()),
+        "env": dict(os.environ),
+    }
     payload = read_payload(args.payload)
     if payload is not None:
         params["payload"] = payload
@@ -75,9 +92,14 @@ def _params(args: argparse.Namespace) -> dict[str, Any]:
         if args.hook is not None:
             params["hook"] = args.hook
         return params
+    if args.command is not None and args.runner is not None:
+        fail(ExitCode.USAGE, "--runner needs --script")
+    return params | (_chrys_handler(args) if args.dialect == "chrys" else _bamboo_handler(args))
+
+
+def _bamboo_handler(args: argparse.Namespace) -> dict[str, Any]:
+    params: dict[str, Any] = {}
     if args.command is not None:
-        if args.runner is not None:
-            fail(ExitCode.USAGE, "--runner needs --script")
         params |= {"type": "command", "command": args.command}
     else:
         params |= {"type": "script", "path": args.script}
@@ -88,6 +110,21 @@ def _params(args: argparse.Namespace) -> dict[str, Any]:
     if args.timeout_ms is not None:
         params["timeout_ms"] = args.timeout_ms
     return params
+
+
+def _chrys_handler(args: argparse.Namespace) -> dict[str, Any]:
+    for option in ("runner", "matcher"):
+        if getattr(args, option) is not None:
+            fail(ExitCode.USAGE, f"--{option} has no meaning for a Chrys hook")
+    run = (
+        {"type": "shell", "shell": args.command}
+        if args.command is not None
+        else {"type": "script", "path": os.path.abspath(args.script)}
+    )
+    return {
+        "run": run,
+        "execution": {} if args.timeout_ms is None else {"timeout_seconds": args.timeout_ms / 1000},
+    }
 
 
 def _show(terminal: Terminal, result: Mapping[str, Any]) -> None:
