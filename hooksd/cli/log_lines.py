@@ -53,10 +53,17 @@ def _hook_line(terminal: Terminal, record: Mapping[str, Any], reason: Reason) ->
     word = terminal.style(f"{status:<12}", STATUS_STYLES.get(status, ""))
     took = milliseconds(_number(record.get("duration_ms"))) if status not in ("skipped", "started") else ""
     text = f"{word} {took:>8}  {safe(record.get('hook_event', '')):<16} {safe(record.get('hook', ''))}"
+    # `hooksd test` showed what it said; the daemon keeps nothing of it.
+    dry_run = record.get("dry_run") is True
+    if dry_run:
+        text += f"  {terminal.style('(dry run)', 'dim')}"
     decision = record.get("decision")
     if decision == "block" or status == "blocked":
-        said = record.get("reason") or reason(str(record.get("invocation_id", "")))
-        text += f"  {terminal.style(safe(said), 'bold') if said else terminal.style('(reason no longer kept)', 'dim')}"
+        said = record.get("reason") or (None if dry_run else reason(str(record.get("invocation_id", ""))))
+        if said:
+            text += f"  {terminal.style(safe(said), 'bold')}"
+        elif not dry_run:
+            text += f"  {terminal.style('(reason no longer kept)', 'dim')}"
     elif decision in ("allow", "ask"):
         text += f"  {terminal.status(str(decision))}"
     problem = record.get("problem")

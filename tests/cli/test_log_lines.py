@@ -40,6 +40,22 @@ def test_a_block_has_its_reason_while_it_is_kept() -> None:
     assert "logged one" in shown("asked one", **fields, reason="logged one")
 
 
+def test_a_dry_run_is_told_apart_and_nothing_of_it_was_ever_kept() -> None:
+    fields = {
+        "event": "hook.finished",
+        "hook": "h",
+        "status": "blocked",
+        "decision": "block",
+        "invocation_id": "i",
+    }
+
+    line = shown("never asked", **fields, dry_run=True)
+
+    assert "(dry run)" in line
+    assert "never asked" not in line
+    assert "kept" not in line
+
+
 @pytest.mark.parametrize("decision", ["allow", "ask"])
 def test_other_decisions_are_told(decision: str) -> None:
     assert shown(event="hook.finished", hook="h", status="ok", decision=decision).endswith(decision)
