@@ -76,9 +76,10 @@ def connected(args: argparse.Namespace, *, timeout_s: float = 30.0) -> Iterator[
     except DaemonNotReachable as error:
         fail(ExitCode.UNREACHABLE, safe(error))
     except RequestFailed as error:
-        fail(
-            ExitCode.USAGE if error.code in _USAGE_CODES else ExitCode.NO, safe(error), *_located(error.data)
-        )
+        message = safe(error)
+        # A refusal that tells its faults in its message, too, tells them once.
+        located = [line for line in _located(error.data) if line not in message]
+        fail(ExitCode.USAGE if error.code in _USAGE_CODES else ExitCode.NO, message, *located)
     except ClientError as error:
         fail(ExitCode.UNREACHABLE, safe(error))
 

@@ -138,6 +138,7 @@ _HINTS = {
     "PreToolUse": {
         "args": "write parsed_args (or tool_input)",
         "arguments": "write parsed_args (or tool_input)",
+        "parsed_args": "the tool's arguments; tool_input is taken, too",
     },
     "PostToolUse": {
         "tool_input": "PostToolUse has no tool input; tool_call_id tells which call it was",

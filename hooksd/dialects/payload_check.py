@@ -71,7 +71,7 @@ def _faults(
         where = f"{path}.{name}"
         if name not in given:
             if field.required:
-                yield refusal(where, "is missing")
+                yield refusal(where, "is missing", hints.get(name))
         elif isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             yield from _faults(given[name], field.type, where, {})
         else:

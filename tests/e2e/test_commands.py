@@ -306,6 +306,47 @@ def test_test_shows_output_and_how_it_is_read(home: Any, hooksd: Callable[..., D
     assert "nobody" in unknown.err
 
 
+def test_test_plays_an_agent_in_the_current_directory(home: Any, hooksd: Callable[..., Done]) -> None:
+    home.start()
+    (home.root / "home" / "hook.sh").write_text(
+        'printf \'{"additional_context": "%s in %s"}\' "$WORD" "$PWD"'
+    )
+
+    here = hooksd("test", "Stop", "--script", "./hook.sh", "--json", WORD="mine")
+    there = hooksd("test", "Stop", "--command", "pwd >&2; exit 2", "--workspace", "..", "--json")
+    chrys = hooksd("test", "before_tool_call", "--dialect", "chrys", "--script", "hook.sh", "--json")
+
+    assert here.json["interpreted"]["additional_context"] == f"mine in {home.root / 'home'}"
+    assert there.json["interpreted"]["reason"] == str(home.root)
+    assert chrys.json["exit_code"] == 0
+    assert chrys.json["cwd"] == str(home.root / "home")
+
+
+def test_a_refused_payload_is_told_once(daemon: Any, hooksd: Callable[..., Done]) -> None:
+    done = hooksd("dispatch", "PreToolUse", "--payload", "{}")
+
+    assert done.err.count("parsed_args: is missing") == 1
+    assert "tool_input" in done.err
+
+
+def test_ping_waits_for_a_daemon_that_starts(home: Any, hooksd: Callable[..., Done]) -> None:
+    waiting = subprocess.Popen(
+        [*COMMAND, "ping", "--wait", "30"], env=home.environment, stdout=subprocess.PIPE
+    )
+    home.start()
+
+    assert b"pong" in waiting.communicate(timeout=60)[0]
+    assert waiting.returncode == 0
+    assert hooksd("ping", "--wait", "nan").code == 2
+
+
+def test_ping_waits_no_longer_than_it_was_told(home: Any, hooksd: Callable[..., Done]) -> None:
+    done = hooksd("ping", "--wait", "0.1")
+
+    assert done.code == 3
+    assert "hooksd serve" in done.err
+
+
 def test_reload_tells_what_is_wrong(home: Any, daemon: Any, hooksd: Callable[..., Done]) -> None:
     home.write_hooks(Stop=["true"])
     good = hooksd("reload", "--wait", "--json")
