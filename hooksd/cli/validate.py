@@ -67,8 +67,12 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.NO if errors else ExitCode.DONE
     for entry in told:
         count = len(entry["problems"])
-        word = speaker.style("ok", "green") if not count else f"{count} problem{'' if count == 1 else 's'}"
-        what = "hooksd" if entry["dialect"] == "hooksd" else f"{entry['dialect']}, {entry['hooks']} hooks"
+        word = speaker.style("ok", "green") if not count else _counted(count, "problem")
+        what = (
+            "hooksd"
+            if entry["dialect"] == "hooksd"
+            else f"{entry['dialect']}, {_counted(entry['hooks'], 'hook')}"
+        )
         speaker.line(f"{safe(entry['file'])} ({what}): {word}")
         render.config_problems(
             speaker, msgspec.to_builtins(entry["problems"]), file=entry["file"], indent="  "
@@ -76,6 +80,10 @@ def run(args: argparse.Namespace) -> int:
     if not told:
         speaker.line("nothing is configured yet; `hooksd init` writes a starter file")
     return ExitCode.NO if errors else ExitCode.DONE
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _dialect_of(file: str) -> str:
