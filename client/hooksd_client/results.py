@@ -22,6 +22,7 @@ __all__ = [
     "DispatchProblem",
     "Drained",
     "DryRun",
+    "DurableJob",
     "EventRecord",
     "ExecutionInfo",
     "Explanation",
