@@ -82,6 +82,11 @@ class Outbox:
         self._closed = False
 
     @property
+    def path(self) -> str:
+        """The database file."""
+        return self._path
+
+    @property
     def exists(self) -> bool:
         """Whether there is anything to ask: nobody needs an empty file."""
         return self._writer is not None or os.path.lexists(self._path)

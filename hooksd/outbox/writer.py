@@ -136,6 +136,9 @@ class Writer:
                 if batch:
                     self._on_loop(_resolve, self._carry_out(batch))
                     self._tidy()
+        except Exception as error:  # noqa: BLE001 - the loop tells of it like of any fault of ours
+            context = {"message": "the outbox's thread has ended", "exception": error}
+            self._on_loop(self._loop.call_exception_handler, context)
         finally:
             self._drop()
             self._on_loop(self._finish)
