@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -40,7 +41,11 @@ from hooksd.outbox.jobs import OutboxLimits
 from hooksd.outbox.outbox import FILE_NAME, Outbox
 from hooksd.pipeline.dispatch import Pipeline
 from hooksd.process.descriptor_limit import raise_soft_limit
+from hooksd.process.detached import DetachedHooks
+from hooksd.process.detached_files import DetachedFiles
+from hooksd.process.detached_place import detached_place, own_cgroups
 from hooksd.process.exchange_files import ExchangeFiles
+from hooksd.process.lookup import find_program, search_path
 from hooksd.process.runner import Runner
 from hooksd.protocol.methods.daemon import (
     DaemonState,
@@ -310,6 +315,7 @@ class Daemon:
         exchange = ExchangeFiles(f"{os.path.dirname(self._places.socket)}/exchange")
         if left_over := exchange.sweep():
             self._journal(Level.INFO, "daemon.swept", {"left_over_runs": left_over})
+        detached = self._detached_hooks(loop, soft_limit)
         self._outbox = Outbox(
             f"{self._places.state_dir}/{FILE_NAME}", record=self._journal, limits=self._outbox_limits
         )
@@ -322,6 +328,7 @@ class Daemon:
             daemon_cwd=self._places.cwd,
             socket_path=self._places.socket,
             exchange=exchange,
+            detached=detached,
             outbox=self._outbox,
         )
         self._use_settings()
@@ -339,10 +346,24 @@ class Daemon:
         self._life.go(State.DEGRADED if self._store.status().state == "degraded" else State.READY)
         if self._options.ready_fd is not None:
             _tell_ready(self._options.ready_fd)
+        # First what workers of earlier daemons left behind: what is done must not be started again.
+        await self._pipeline.detachment.recover()
         self._pipeline.delivery.start()
         # What is there now stays: the collector need not look at it ever again.
         gc.collect()
         gc.freeze()
+
+    def _detached_hooks(self, loop: asyncio.AbstractEventLoop, soft_limit: int | None) -> DetachedHooks:
+        env = self._places.config.env
+        return DetachedHooks(
+            loop,
+            DetachedFiles(f"{self._places.state_dir}/detached"),
+            detached_place(env, own_cgroups(), partial(find_program, path=search_path(env), cwd="/")),
+            most=lambda: self._limits.max_detached,
+            daemon_env=env,
+            descriptors=soft_limit,
+            record=self._journal,
+        )
 
     async def _drain(self) -> None:
         self._life.go(State.DRAINING)

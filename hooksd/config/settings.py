@@ -67,6 +67,8 @@ class Limits(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Running hooks of gate events, and as many again reserved for each depth of nesting."""
     max_running_background: Positive = 16
     """Running hooks that no decision waits for; they never take a gate's slot, so they can be fewer."""
+    max_detached: Positive = 256
+    """Detached hooks that run at once. They have no timeout, so those that never end would pile up."""
     max_queued: Positive = 1_024
     """Hooks waiting for a slot; beyond it they fail as `busy`, because a longer queue only answers later."""
     max_queue_s: Seconds = 60

@@ -42,7 +42,7 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why no process came to be. `kind` is one of launch, missing_script, missing_runtime and missing_cwd.
+    """Why no process came to be. `kind` is one of launch, missing_script, missing_runtime, missing_cwd, busy (detached).
 
     `detail` holds what helps but must not be logged, such as the PATH that was searched: it becomes the `detail` of
     the `HookProblem`.

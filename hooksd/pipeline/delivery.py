@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set as AbstractSet
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -19,12 +19,13 @@ from hooksd.config.plan import PlannedHook
 from hooksd.config.snapshot import Snapshot
 from hooksd.model.events import Event
 from hooksd.model.fold import Fold
-from hooksd.model.hooks import Hook
+from hooksd.model.hooks import Hook, Mode
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.model.records import Level, Recorder
 from hooksd.outbox.errors import OutboxError
 from hooksd.outbox.jobs import Attempt, Due, Ending, Job, JobState, Recovered, Settled
 from hooksd.outbox.outbox import Outbox
+from hooksd.pipeline.detachment import About
 from hooksd.pipeline.durable import Frozen, NotOurs, Run, freeze, lane_of, not_durable, rules_of, thaw
 from hooksd.pipeline.executions import SnapshotStore
 from hooksd.pipeline.invocation import Call, Invocation, Invoker, new_invocation_id
@@ -60,6 +61,10 @@ class Surroundings(Protocol):
 
     def programmatic_hooks(self) -> tuple[Hook, ...]:
         """The hooks of connected clients now."""
+        ...
+
+    def detached_lanes(self) -> AbstractSet[str]:
+        """The lanes of jobs whose hooks run detached now."""
         ...
 
 
@@ -122,7 +127,7 @@ class Delivery:
         """
         told = {**place, "hook": planned.hook.name}
         if self._outbox is None:
-            return Run(None, None, problem=_NO_OUTBOX, told=partial(self._told, told))
+            return Run(None, None, problem=_NO_OUTBOX, told=partial(self.told, told))
         rules = rules_of(call.snapshot.document_settings(planned.hook))
         try:
             (job_id,) = await self._outbox.add([freeze(planned.hook, event, call, rules)])
@@ -130,12 +135,12 @@ class Delivery:
             problem = not_durable(error)
             fields = {**told, "reason": problem.message, "hint": problem.hint}
             self._record(Level.ERROR, "outbox.refused", fields)
-            return Run(None, None, problem=problem, told=partial(self._told, told))
+            return Run(None, None, problem=problem, told=partial(self.told, told))
         told["job_id"] = job_id
         self._record(Level.DEBUG, "outbox.queued", told)
-        return Run(self._outbox, job_id, told=partial(self._told, told))
+        return Run(self._outbox, job_id, told=partial(self.told, told))
 
-    def _told(self, place: Mapping[str, Any], attempt: Attempt, settled: Settled) -> None:
+    def told(self, place: Mapping[str, Any], attempt: Attempt, settled: Settled) -> None:
         """What came of a run is on disk."""
         fields = {
             **place,
@@ -212,7 +217,9 @@ class Delivery:
         self._held_back = {lane: until for lane, until in self._held_back.items() if until > now}
         due = Due()
         while (room := self._room()) > 0:
-            due = await outbox.due(room, skip={*self._running, *self._held_back})
+            due = await outbox.due(
+                room, skip={*self._running, *self._held_back, *self._surroundings.detached_lanes()}
+            )
             for job in due.jobs:
                 self._take(outbox, job)
             if not due.jobs:
@@ -281,9 +288,13 @@ class Delivery:
         event = msgspec.structs.replace(frozen.event, gate=False)
         reporter = self._surroundings.reporter_of(call, event, snapshot)
         place = {**reporter.place, "hook": job.hook, "job_id": job.job_id}
-        run = Run(outbox, job.job_id, held=False, told=partial(self._told, place))
+        run = Run(outbox, job.job_id, held=False, told=partial(self.told, place))
         invocation = Invocation(new_invocation_id(), planned, event)
         invocation.starting = run.begin
+        about = None
+        if planned.hook.mode is Mode.DETACHED:
+            about = About.of(planned.hook, place, run)
+            invocation.about = about.encoded()
         self._record(Level.DEBUG, "outbox.started", {**place, "attempts": job.starts + 1})
         reporter.started(planned.hook, invocation.id)
         try:
@@ -295,6 +306,9 @@ class Delivery:
             verdict = cancelled()
             reporter.finished(report_of(invocation, verdict), verdict)
             raise
+        if about is not None and invocation.worker is not None:
+            await run.hand_over(invocation.worker, about.owner)
+            return
         verdict = Fold(event, (planned,), accepts=frozenset()).add(planned, reply)
         report = report_of(invocation, verdict)
         reporter.finished(report, verdict)
@@ -314,7 +328,7 @@ class Delivery:
             attempt = Attempt(ending=Ending.FAILED, error=error)
             settled = await outbox.settle(job.job_id, attempt)
             if settled is not None:
-                self._told({"hook": job.hook, "job_id": job.job_id}, attempt, settled)
+                self.told({"hook": job.hook, "job_id": job.job_id}, attempt, settled)
 
     def _wait(self, job: Job, why: str, seconds: float) -> None:
         self._held_back[job.lane] = time.monotonic() + seconds

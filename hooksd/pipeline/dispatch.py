@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from functools import partial
 
 import msgspec
@@ -28,6 +28,7 @@ from hooksd.outbox.outbox import Outbox
 from hooksd.pipeline import dry_run as dry_runs
 from hooksd.pipeline.background import Kind, Work, span_of
 from hooksd.pipeline.delivery import Delivery
+from hooksd.pipeline.detachment import Detachment
 from hooksd.pipeline.durable import Frozen
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.executions import Executions, SnapshotStore
@@ -41,6 +42,7 @@ from hooksd.pipeline.results import Results
 from hooksd.pipeline.sequence import NOBODY_WAITS, House, Pass
 from hooksd.pipeline.slots import Lane, Slots
 from hooksd.pipeline.trace import Trace
+from hooksd.process.detached import DetachedHooks
 from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.methods.hooks import HookExplainResult, HookTestParams, HookTestResult, HookTestRun
@@ -84,6 +86,7 @@ class Pipeline:
         daemon_cwd: The daemon's working directory.
         socket_path: The socket that hooks are told of, None without one.
         exchange: Where the payload and answer files of hooks are made.
+        detached: Starts hooks that outlive the daemon.
         outbox: Where durable hooks are kept; without one they run and are told not to be kept.
 
     Attributes:
@@ -92,6 +95,7 @@ class Pipeline:
         results: What recent invocations said.
         slots: What hooks hold and wait for.
         delivery: The durable hooks; it runs what is due once it is started.
+        detachment: The detached hooks.
         jobs: What a person can do about them.
     """
 
@@ -106,6 +110,7 @@ class Pipeline:
         daemon_cwd: str,
         socket_path: str | None,
         exchange: ExchangeFiles,
+        detached: DetachedHooks,
         outbox: Outbox | None = None,
     ) -> None:
         self._store = store
@@ -125,6 +130,7 @@ class Pipeline:
             registry=self.registry,
             slots=self.slots,
             exchange=exchange,
+            detached=detached,
             daemon_env=daemon_env,
             socket_path=socket_path,
         )
@@ -136,6 +142,7 @@ class Pipeline:
             record=record,
             surroundings=self,
         )
+        self.detachment = Detachment(detached, outbox, record, self.delivery.told)
         self.jobs = Jobs(outbox, self.delivery, record)
         self._house = House(
             dialects=dialects,
@@ -403,6 +410,10 @@ class Pipeline:
         """The hooks of connected clients now."""
         return self.registry.hooks
 
+    def detached_lanes(self) -> AbstractSet[str]:
+        """The lanes of jobs whose hooks run detached now."""
+        return self.detachment.lanes()
+
     # ------------------------------------------------------------------------------------------------------------------
     # Looking, and trying out
 
@@ -493,6 +504,7 @@ class Pipeline:
                 work.cut_off(draining())
             await asyncio.wait([work.when_done() for work in works])
         await self.delivery.aclose()
+        await self.detachment.aclose()
 
 
 def payload_refused(native: str, refused: PayloadRefused) -> ProtocolError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from hooksd.model.sources import DocumentSettings
 from hooksd.outbox.errors import OutboxError, OutboxFull, OutboxUnusable
 from hooksd.outbox.jobs import Attempt, Ending, Job, NewJob, RetryRules, Settled
 from hooksd.outbox.outbox import Outbox
+from hooksd.outbox.owner import Owner
 from hooksd.pipeline.invocation import Call, Invocation
 
 
@@ -188,6 +190,19 @@ class Run:
             return
         if number is None and not self._held:
             raise NotOurs
+
+    async def hand_over(self, pid: int, number: int) -> None:
+        """The hook runs in a process that outlives this daemon and has the job from now on.
+
+        Args:
+            pid: That process.
+            number: Under which the job is settled once it has ended.
+        """
+        self._over = True
+        if self._outbox is not None and self.job_id is not None:
+            # Told by the outbox itself; the job then is this daemon's until the process has ended.
+            with suppress(OutboxError):
+                await self._outbox.hand_over(self.job_id, Owner.of(pid, number))
 
     async def end(self, invocation: Invocation) -> None:
         """Write down what came of it; it is on disk when this returns, or will be as soon as the disk takes it."""

@@ -24,8 +24,9 @@ from hooksd.model.reply import Reply
 from hooksd.model.run import LaunchFailure, ProcessResult, Spawn
 from hooksd.pipeline.pinned import PinGate, withheld_reply
 from hooksd.pipeline.programmatic import Registry
-from hooksd.pipeline.slots import Busy, Lane, Slots, Turn
+from hooksd.pipeline.slots import Busy, Lane, Permit, Slots, Turn
 from hooksd.pipeline.trace import Trace
+from hooksd.process.detached import DetachedHooks
 from hooksd.process.environment import EnvironmentRules, Marks, hook_environment
 from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runtimes import Resolved, resolve
@@ -98,9 +99,12 @@ class Invocation:
         result: What its process did; None for a programmatic hook, or one that never got so far.
         reply: What it said.
         starting: Awaited when all is ready, right before the process is started; what it raises ends the run.
+        about: Set for a hook that is to be detached: what is kept with its run.
+        worker: The pid of its worker, once it is detached: it runs on, and there is no result.
     """
 
     __slots__ = (
+        "about",
         "bounded_by_budget",
         "command",
         "cwd",
@@ -113,6 +117,7 @@ class Invocation:
         "reply",
         "result",
         "starting",
+        "worker",
     )
 
     def __init__(self, invocation_id: str, planned: PlannedHook, event: Event) -> None:
@@ -128,6 +133,8 @@ class Invocation:
         self.result: ProcessResult | None = None
         self.reply = Reply()
         self.starting: Callable[[], Awaitable[None]] | None = None
+        self.about: bytes | None = None
+        self.worker: int | None = None
 
 
 def new_invocation_id() -> str:
@@ -146,6 +153,7 @@ class Invoker:
         daemon_env: The daemon's own environment, taken where a caller gives none. Never changed in place.
         socket_path: Goes into `HOOKSD_SOCKET`.
         exchange: Where the files of contracts that have some are made.
+        detached: Starts hooks that outlive the daemon.
     """
 
     def __init__(
@@ -156,6 +164,7 @@ class Invoker:
         registry: Registry,
         slots: Slots,
         exchange: ExchangeFiles,
+        detached: DetachedHooks,
         daemon_env: Mapping[str, str],
         socket_path: str | None,
     ) -> None:
@@ -164,6 +173,7 @@ class Invoker:
         self._registry = registry
         self._slots = slots
         self._exchange = exchange
+        self._detached = detached
         self._daemon_env = daemon_env
         self._socket_path = socket_path
         self._rules: dict[int, tuple[EnvSettings, EnvironmentRules]] = {}
@@ -175,19 +185,18 @@ class Invoker:
         Its own deadline starts when it holds its slot, and covers everything up to the reply (protocol section 5).
         Cancelling it ends the process and everything it started.
         """
-        planned = invocation.planned
-        turns = _turns(call, planned)
-        asked_at = time.monotonic()
-        permit = self._slots.acquire_now(call.lane, call.depth, turns)
-        if permit is None:
-            got = await self._slots.acquire(call.lane, call.depth, turns, budget_s=call.left_s())
-            invocation.queued_s = time.monotonic() - asked_at
+        permit: Permit | None = None
+        if invocation.about is None:
+            got = await self._permit(call, invocation)
             if isinstance(got, Busy):
                 hint = "raise the limit in hooksd.toml, or let hooks end sooner"
-                failure = HookProblem(kind=ProblemKind.BUSY, message=got.message, hint=hint)
-                invocation.reply = Reply(failure=failure)
-                return invocation.reply
+                return _refused(
+                    invocation, HookProblem(kind=ProblemKind.BUSY, message=got.message, hint=hint)
+                )
             permit = got
+        elif (refusal := self._detached.refusal()) is not None:
+            problem = HookProblem(kind=refusal.kind, message=refusal.message, hint=refusal.hint)
+            return _refused(invocation, problem)
         began_at = time.monotonic()
         try:
             reply = await self._run(call, invocation, began_at)
@@ -197,9 +206,21 @@ class Invoker:
             reply = Reply(failure=HookProblem(kind=ProblemKind.LAUNCH, message=message))
         finally:
             invocation.duration_s = time.monotonic() - began_at
-            self._slots.release(permit)
+            if permit is not None:
+                self._slots.release(permit)
         invocation.reply = _told_of_budget(reply, call) if invocation.bounded_by_budget else reply
         return invocation.reply
+
+    async def _permit(self, call: Call, invocation: Invocation) -> Permit | Busy:
+        """A slot; a detached hook takes none."""
+        turns = _turns(call, invocation.planned)
+        asked_at = time.monotonic()
+        permit = self._slots.acquire_now(call.lane, call.depth, turns)
+        if permit is not None:
+            return permit
+        got = await self._slots.acquire(call.lane, call.depth, turns, budget_s=call.left_s())
+        invocation.queued_s = time.monotonic() - asked_at
+        return got
 
     async def _run(self, call: Call, invocation: Invocation, now: float) -> Reply:
         hook, event = invocation.planned.hook, invocation.event
@@ -240,7 +261,14 @@ class Invoker:
                 mark=invocation.id,
                 keep_tail=chrys,
             )
-            if given.files is None:
+            if invocation.about is not None:
+                outcome = await self._detach(spawn, given.files, hook, invocation.about)
+                invocation.command = resolved.candidates.first
+                if isinstance(outcome, int):
+                    invocation.worker = outcome
+                    return Reply()
+                invocation.result = ProcessResult(launch_failure=outcome)
+            elif given.files is None:
                 invocation.result = await self._runner.run(spawn)
             else:
                 invocation.result = await self._exchanged(
@@ -252,6 +280,16 @@ class Invoker:
     def _for_agent(self, reply: Reply, event: Event, hook: Hook) -> Reply:
         """What a hook said, as the agent takes it, which may be of another dialect."""
         return translated_reply(reply, event, hook, self._dialects[event.agent].channel(event))
+
+    async def _detach(
+        self, spawn: Spawn, files: HookFiles | None, hook: Hook, about: bytes
+    ) -> int | LaunchFailure:
+        """Start a process that outlives the daemon; the pid of its worker."""
+        payload = None
+        if files is not None:
+            where, payload = self._detached.files, files.payload
+            _point_to(spawn, files, hook, where.payload_path(spawn.mark), where.answer_path(spawn.mark))
+        return await self._detached.start(spawn, payload, about)
 
     async def _exchanged(
         self, spawn: Spawn, files: HookFiles, hook: Hook, *, limit_bytes: int
@@ -267,13 +305,7 @@ class Invoker:
             )
             return ProcessResult(launch_failure=failure)
         try:
-            own = {name for name, _ in hook.env}
-            for name, path in (
-                (files.payload_variable, exchange.payload_path),
-                (files.answer_variable, exchange.answer_path),
-            ):
-                if name not in own:
-                    spawn.env[name] = path
+            _point_to(spawn, files, hook, exchange.payload_path, exchange.answer_path)
             result = await self._runner.run(spawn)
             if result.exit_code != 0:
                 return result
@@ -346,6 +378,19 @@ class Invoker:
             found = settings, EnvironmentRules(settings.deny, settings.allow_for)
             self._rules[id(settings)] = found
         return found[1]
+
+
+def _refused(invocation: Invocation, problem: HookProblem) -> Reply:
+    invocation.reply = Reply(failure=problem)
+    return invocation.reply
+
+
+def _point_to(spawn: Spawn, files: HookFiles, hook: Hook, payload_path: str, answer_path: str) -> None:
+    """Tell a process where its files are; the hook's own `env` may say otherwise."""
+    own = {name for name, _ in hook.env}
+    for name, path in ((files.payload_variable, payload_path), (files.answer_variable, answer_path)):
+        if name not in own:
+            spawn.env[name] = path
 
 
 def _turns(call: Call, planned: PlannedHook) -> tuple[Turn, ...]:

@@ -46,8 +46,17 @@ def cancelled(status: Status = Status.CANCELLED) -> Verdict:
     )
 
 
-def started(planned: PlannedHook, invocation_id: str, problem: HookProblem | None = None) -> HandlerReport:
-    """The report of a hook that nobody waits for; `problem` tells what is already known to be wrong."""
+def started(
+    planned: PlannedHook, invocation_id: str, problem: HookProblem | None = None, *, pid: int | None = None
+) -> HandlerReport:
+    """The report of a hook that nobody waits for.
+
+    Args:
+        planned: The hook.
+        invocation_id: Of its run.
+        problem: What is already known to be wrong.
+        pid: Of the worker of a detached one.
+    """
     hook = planned.hook
     return HandlerReport(
         hook=hook.name,
@@ -56,6 +65,7 @@ def started(planned: PlannedHook, invocation_id: str, problem: HookProblem | Non
         mode=hook.mode,
         status=Status.STARTED,
         problem=problem,
+        pid=pid,
         invocation_id=invocation_id,
     )
 

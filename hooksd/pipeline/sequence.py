@@ -24,6 +24,7 @@ from hooksd.model.records import Level
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.background import Kind, Work, span_of
 from hooksd.pipeline.delivery import Delivery
+from hooksd.pipeline.detachment import About
 from hooksd.pipeline.durable import Run
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.executions import Executions
@@ -115,9 +116,13 @@ class Pass:
             elif planned.hook.mode is not Mode.BLOCKING:
                 work.ids.pop(invocation_id, None)
                 durable = await self._keep(planned) if planned.hook.durable else None
-                self._start_background(planned, invocation_id, durable, match.problem)
-                why = None if durable is None else durable.problem
-                reports.append(started(planned, invocation_id, why))
+                task = self._start_background(planned, invocation_id, durable, match.problem)
+                if planned.hook.mode is Mode.DETACHED:
+                    # A short wait, after which `started` is true whatever becomes of the daemon.
+                    reports.append(await asyncio.shield(task))
+                else:
+                    why = None if durable is None else durable.problem
+                    reports.append(started(planned, invocation_id, why))
             else:
                 work.ids[invocation_id] = None
                 try:
@@ -153,17 +158,28 @@ class Pass:
     ) -> HandlerReport:
         """Run one hook, take its reply in, and tell of it; the end of a durable one is on disk when this returns.
 
+        One that is to be detached has only been started then.
+
         `note` is what there is to say about its match.
         """
         invocation = Invocation(invocation_id, planned, self._event)
         if durable is not None:
             invocation.starting = durable.begin
+        about = None
+        if planned.hook.mode is Mode.DETACHED:
+            about = About.of(planned.hook, self._reporter.place, durable)
+            invocation.about = about.encoded()
         self._reporter.started(planned.hook, invocation_id)
         try:
             reply = await self._house.invoker.run(self._call, invocation)
         except asyncio.CancelledError:
             self._finished(invocation, cancelled())
             raise
+        if about is not None and invocation.worker is not None:
+            if durable is not None:
+                await durable.hand_over(invocation.worker, about.owner)
+                note = note or durable.problem
+            return started(planned, invocation_id, note, pid=invocation.worker)
         if note is not None:
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
         before = self._fold.arguments
@@ -205,8 +221,9 @@ class Pass:
 
     def _start_background(
         self, planned: PlannedHook, invocation_id: str, durable: Run | None, note: HookProblem | None
-    ) -> None:
-        work = Work(_KINDS[planned.hook.mode], span_of(self._event))
+    ) -> asyncio.Task[HandlerReport]:
+        grace_s = self._call.snapshot.document_settings(planned.hook).shutdown_grace_s
+        work = Work(_KINDS[planned.hook.mode], span_of(self._event), grace_s)
         work.ids[invocation_id] = None
         self._house.executions.start(
             self._execution, work, self._alone(planned).run_one(planned, invocation_id, durable, note)
@@ -214,6 +231,7 @@ class Pass:
         if durable is not None:
             # Not in the coroutine: a task that is cancelled before its first step never gets there.
             work.task.add_done_callback(lambda _: durable.cancel())
+        return work.task
 
     def _alone(self, planned: PlannedHook) -> Pass:
         """A pass over one hook that nobody waits for."""

@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -98,7 +98,7 @@ class DetachedHooks:
         place: DetachedPlace,
         *,
         most: Callable[[], int],
-        daemon_env: dict[str, str] | None = None,
+        daemon_env: Mapping[str, str] | None = None,
         descriptors: int | None = None,
         record: Recorder | None = None,
     ) -> None:
@@ -112,6 +112,7 @@ class DetachedHooks:
         self._running: dict[str, Callable[[], None]] = {}
         """What stops the watch, by invocation id; those that are being started included."""
         self._looked_at: dict[str, _Looked] = {}
+        self._abouts: dict[str, bytes] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._look: asyncio.TimerHandle | None = None
         self._closed = False
@@ -123,6 +124,26 @@ class DetachedHooks:
     def running(self) -> int:
         """Detached hooks that run, as far as this daemon knows; those of earlier daemons included."""
         return len(self._running) + len(self._looked_at)
+
+    def abouts(self) -> Mapping[str, bytes]:
+        """What is kept with those that run, by invocation id; what is being started is among them."""
+        return self._abouts
+
+    def refusal(self) -> LaunchFailure | None:
+        """Why none can be started now; None if one can."""
+        if self._closed:
+            return LaunchFailure(
+                kind=ProblemKind.LAUNCH,
+                message="the daemon is shutting down and starts no hook any more",
+                hint="dispatch the event again when it is back",
+            )
+        if self.running >= self._most():
+            return LaunchFailure(
+                kind=ProblemKind.BUSY,
+                message=f"{self._most()} detached hooks run already (limits.max_detached)",
+                hint="see which of them never end, or raise the limit in hooksd.toml",
+            )
+        return None
 
     # ------------------------------------------------------------------------------------------------------------------
     # Starting
@@ -140,20 +161,12 @@ class DetachedHooks:
         Returns:
             The worker's pid; or why there is none, and then nothing is left behind.
         """
-        if self._closed:
-            return LaunchFailure(
-                kind=ProblemKind.LAUNCH,
-                message="the daemon is shutting down and starts no hook any more",
-                hint="dispatch the event again when it is back",
-            )
-        if self.running >= self._most():
-            return LaunchFailure(
-                kind=ProblemKind.BUSY,
-                message=f"{self._most()} detached hooks run already (limits.max_detached)",
-                hint="see which of them never end, or raise the limit in hooksd.toml",
-            )
+        refusal = self.refusal()
+        if refusal is not None:
+            return refusal
         # Counted from now on.
         self._running[spawn.mark] = _nothing
+        self._abouts[spawn.mark] = about
         starting = self._task(self._start(spawn, payload, about))
         return await asyncio.shield(starting)
 
@@ -161,13 +174,16 @@ class DetachedHooks:
         try:
             outcome = await self._loop.run_in_executor(None, self._launch, spawn, payload, about)
         except BaseException:
-            del self._running[spawn.mark]
+            self._forget(spawn.mark)
             raise
         if isinstance(outcome, LaunchFailure):
-            del self._running[spawn.mark]
+            self._forget(spawn.mark)
             return outcome
         self._watch(outcome)
         return outcome.pid
+
+    def _forget(self, run_id: str) -> None:
+        del self._running[run_id], self._abouts[run_id]
 
     def _launch(self, spawn: Spawn, payload: bytes | None, about: bytes) -> _Running | LaunchFailure:
         """In a thread."""
@@ -175,7 +191,7 @@ class DetachedHooks:
         if failure is not None:
             return failure
         order = {
-            "commands": spawn.candidates,
+            "commands": [list(command) for command in spawn.candidates],
             "env": spawn.env,
             "cwd": spawn.cwd,
             "descriptors": self._descriptors,
@@ -284,6 +300,7 @@ class DetachedHooks:
         return payload
 
     def _tell(self, run_id: str, about: bytes, result: ProcessResult | None) -> None:
+        self._abouts.pop(run_id, None)
         self.ended(DetachedEnd(run_id=run_id, about=about, result=result))
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -298,9 +315,10 @@ class DetachedHooks:
         leftovers = await self._loop.run_in_executor(None, self.files.leftovers)
         ended = 0
         for leftover in leftovers:
-            if leftover.run_id in self._running:
+            if leftover.run_id in self._abouts:
                 continue
             self._looked_at[leftover.run_id] = _Looked(about=leftover.about)
+            self._abouts[leftover.run_id] = leftover.about
             if not leftover.alive:
                 ended += 1
                 await self._see_to_looked_at(leftover.run_id)

@@ -1,4 +1,4 @@
-"""Where the worker of a detached hook must live to outlive the daemon: a decision from what the system tells. Pure.
+"""Where the worker of a detached hook must live to outlive the daemon: a pure decision from what the system tells.
 
 A session of its own is enough, unless the daemon runs as a service of systemd: what is in the service's control group
 ends with the service. Under a user's manager the worker then goes into a scope of its own. A system service has no such
@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from pathlib import Path
 
 import msgspec
 
 
-__all__ = ["DetachedPlace", "Keeping", "detached_place"]
+__all__ = ["DetachedPlace", "Keeping", "detached_place", "own_cgroups"]
 
 _USER_SERVICE = re.compile(r"/user@\d+\.service/.*\.service$")
 
@@ -84,6 +85,14 @@ def detached_place(env: Mapping[str, str], cgroups: str, find: Callable[[str], s
             "--",
         ),
     )
+
+
+def own_cgroups() -> str:
+    """What this system says about the control groups of this process, "" where it has none."""
+    try:
+        return Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _systemd_group(cgroups: str) -> str:

@@ -19,6 +19,9 @@ from hooksd.model.outcome import Outcome
 from hooksd.model.records import Level
 from hooksd.pipeline.dispatch import DispatchOptions, Pipeline
 from hooksd.pipeline.execution import Execution
+from hooksd.process.detached import DetachedHooks
+from hooksd.process.detached_files import DetachedFiles
+from hooksd.process.detached_place import DetachedPlace, Keeping
 from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runner import Runner
 from hooksd.protocol.methods.executions import ExecutionOpenParams
@@ -92,6 +95,12 @@ class Bench:
             daemon_cwd=str(self.root),
             socket_path="/run/hooksd.sock",
             exchange=ExchangeFiles(str(self.root / "exchange")),
+            detached=DetachedHooks(
+                loop,
+                DetachedFiles(str(self.root / "state" / "detached")),
+                DetachedPlace(keeping=Keeping.OWN_SESSION),
+                most=lambda: self.store.settings.limits.max_detached,
+            ),
         )
         self.started = True
         return self.pipeline

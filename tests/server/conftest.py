@@ -24,6 +24,9 @@ from hooksd.observe.journal import Journal
 from hooksd.observe.metrics import Metrics
 from hooksd.observe.stream import EventStream
 from hooksd.pipeline.dispatch import Pipeline
+from hooksd.process.detached import DetachedHooks
+from hooksd.process.detached_files import DetachedFiles
+from hooksd.process.detached_place import DetachedPlace, Keeping
 from hooksd.process.exchange_files import ExchangeFiles
 from hooksd.process.runner import Runner
 from hooksd.protocol.methods.base import Method, MethodKind
@@ -386,6 +389,12 @@ async def start_house(
             daemon_cwd="/",
             socket_path=f"{socket_path}0",
             exchange=ExchangeFiles(f"{socket_path}.exchange"),
+            detached=DetachedHooks(
+                loop,
+                DetachedFiles(f"{root}/detached"),
+                DetachedPlace(keeping=Keeping.OWN_SESSION),
+                most=lambda: store.settings.limits.max_detached,
+            ),
         )
         store.start(loop, record)
         control = Control(store)
