@@ -155,8 +155,8 @@ from hooksd.outbox.jobs import NewJob, OutboxLimits
 from hooksd.outbox.outbox import Outbox
 
 async def main():
-    os.setuid(65534)
     outbox = Outbox(sys.argv[1], record=lambda *_: None, limits=lambda: OutboxLimits(max_jobs=9, max_bytes=1 << 30))
+    os.setuid(65534)
     try:
         await outbox.add([NewJob(hook="h", lane="h", event="e", payload=b"")])
     except OutboxUnusable as error:

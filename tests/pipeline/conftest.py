@@ -17,6 +17,8 @@ from hooksd.config.store import ConfigStore
 from hooksd.dialects import DIALECTS
 from hooksd.model.outcome import Outcome
 from hooksd.model.records import Level
+from hooksd.outbox.jobs import OutboxLimits
+from hooksd.outbox.outbox import Outbox
 from hooksd.pipeline.dispatch import DispatchOptions, Pipeline
 from hooksd.pipeline.execution import Execution
 from hooksd.process.detached import DetachedHooks
@@ -69,6 +71,7 @@ class Bench:
         self.records: list[tuple[Level, str, dict[str, Any]]] = []
         self.started = False
         self.runner: Runner
+        self.outbox: Outbox
         self.store: ConfigStore
         self.pipeline: Pipeline
 
@@ -86,6 +89,14 @@ class Bench:
         self.store.load()
         self.store.start(loop, self.record)
         self.runner = Runner(loop, max_ending=16)
+        self.outbox = Outbox(
+            str(self.root / "state" / "outbox.sqlite3"),
+            record=self.record,
+            limits=lambda: OutboxLimits(
+                max_jobs=self.store.settings.limits.max_outbox_jobs,
+                max_bytes=self.store.settings.limits.max_outbox_bytes,
+            ),
+        )
         self.pipeline = Pipeline(
             runner=self.runner,
             store=self.store,
@@ -95,6 +106,7 @@ class Bench:
             daemon_cwd=str(self.root),
             socket_path="/run/hooksd.sock",
             exchange=ExchangeFiles(str(self.root / "exchange")),
+            outbox=self.outbox,
             detached=DetachedHooks(
                 loop,
                 DetachedFiles(str(self.root / "state" / "detached")),
@@ -110,6 +122,7 @@ class Bench:
         if self.started:
             await self.pipeline.aclose()
             await self.runner.aclose(0.2)
+            await self.outbox.aclose()
             await self.store.aclose()
 
     # Configuration
