@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hooksd.config.names import NamePatterns
 from hooksd.config.settings import GuardSettings, Settings
 from hooksd.config.toml_lines import Path, dotted
 from hooksd.dialects import DIALECTS
@@ -23,6 +22,7 @@ from hooksd.dialects.suggestions import did_you_mean
 from hooksd.model.events import EventName
 from hooksd.model.hooks import Guard, GuardAction
 from hooksd.model.problems import ConfigProblem, Severity
+from hooksd.model.star_patterns import StarPatterns
 
 
 __all__ = ["MAX_SUGGESTED_FROM", "Policy", "Treatment", "event_names"]
@@ -108,7 +108,7 @@ class Policy:
             *((("serial", "hooks", at), pattern) for at, pattern in enumerate(settings.serial.hooks)),
             *((("env", "allow_for", name), name) for name in settings.env.allow_for),
         )
-        self.rules = tuple(NamePatterns([pattern]) for _, pattern in self._places)
+        self.rules = tuple(StarPatterns([pattern]) for _, pattern in self._places)
 
     def fitting(self, name: str) -> tuple[int, ...]:
         """The positions of the rules that fit a hook's name, ascending."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from hooksd.model.records import Level
+from hooksd.model.star_patterns import StarPatterns
 from hooksd.observe.record_text import timestamp
 
 
@@ -43,8 +43,8 @@ class RecordFilter(msgspec.Struct, frozen=True, kw_only=True):
         """The filter as a function of a record."""
         tests: list[Callable[[Record], bool]] = []
         if self.hook is not None:
-            pattern = _glob(self.hook if "*" in self.hook else f"*{self.hook}*")
-            tests.append(lambda record: pattern.fullmatch(str(record.get("hook", ""))) is not None)
+            hooks = StarPatterns([self.hook if "*" in self.hook else f"*{self.hook}*"])
+            tests.append(lambda record: hooks.fits(str(record.get("hook", ""))))
         if self.execution_id is not None:
             tests.append(lambda record: record.get("execution_id") == self.execution_id)
         if self.level is not None:
@@ -55,8 +55,8 @@ class RecordFilter(msgspec.Struct, frozen=True, kw_only=True):
             since = timestamp(self.since)
             tests.append(lambda record: record["ts"] >= since)
         if self.kinds:
-            kinds = re.compile("|".join(_glob(kind).pattern for kind in self.kinds))
-            tests.append(lambda record: kinds.fullmatch(record["event"]) is not None)
+            kinds = StarPatterns(self.kinds)
+            tests.append(lambda record: kinds.fits(record["event"]))
         return lambda record: all(test(record) for test in tests)
 
 
@@ -69,7 +69,3 @@ def parse_record(line: bytes) -> Record | None:
     if all(isinstance(record.get(name), str) for name in ("ts", "level", "event")):
         return record
     return None
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)

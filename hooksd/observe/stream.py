@@ -8,20 +8,19 @@ and it is told how many.
 from __future__ import annotations
 
 import itertools
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from hooksd.model.errors import ProtocolError
 from hooksd.model.records import Level
+from hooksd.model.star_patterns import StarPatterns
 from hooksd.observe.record_text import timestamp
+from hooksd.protocol.errors import ErrorCode, protocol_error
 
 
 __all__ = [
-    "MAX_KINDS",
     "MAX_QUEUED_BYTES",
     "MAX_QUEUED_RECORDS",
     "RECENT_RECORDS",
@@ -37,11 +36,6 @@ MAX_QUEUED_RECORDS = 1_024
 """Records that wait for one subscriber."""
 MAX_QUEUED_BYTES = 4 * 1024 * 1024
 """And how many bytes of them."""
-MAX_KINDS = 64
-"""Patterns of one subscription."""
-
-_BUSY = -32003
-_INVALID_PARAMS = -32602
 
 
 Entry = tuple[int, str, object, bytes]
@@ -66,7 +60,7 @@ class Subscription:
     ) -> None:
         self.subscription_id = subscription_id
         self._prefix = b'{"subscription_id":' + msgspec.json.encode(subscription_id) + b","
-        self._pattern = _compile(kinds)
+        self._kinds = StarPatterns(kinds)
         self._wanted: dict[str, bool] = {}
         self._execution_id = execution_id
         self.notify = notify
@@ -122,12 +116,10 @@ class Subscription:
         _, event, execution_id, _ = entry
         if self._execution_id is not None and execution_id != self._execution_id:
             return False
-        if self._pattern is None:
-            return True
         wanted = self._wanted.get(event)
         if wanted is None:
             # Kinds of records are constants of the daemon, so this stays small.
-            wanted = self._wanted[event] = self._pattern.fullmatch(event) is not None
+            wanted = self._wanted[event] = self._kinds.fits(event)
         return wanted
 
     def _drop(self, entry: Entry) -> None:
@@ -165,19 +157,13 @@ class EventStream:
                 earlier life of the daemon: everything that is kept is given.
 
         Raises:
-            ProtocolError: -32003 when `limits.max_subscribers` is reached, -32602 for too many patterns.
+            ProtocolError: -32003 when `limits.max_subscribers` is reached.
         """
         if len(self._subscriptions) >= self.max_subscribers:
-            raise ProtocolError(
-                _BUSY,
+            raise protocol_error(
+                ErrorCode.BUSY,
                 f"there are already {len(self._subscriptions)} subscriptions, limits.max_subscribers is {self.max_subscribers}",
                 kind="too_many_subscribers",
-            )
-        if kinds is not None and len(kinds) > MAX_KINDS:
-            raise ProtocolError(
-                _INVALID_PARAMS,
-                f"kinds has {len(kinds)} patterns, at most {MAX_KINDS} are taken",
-                kind="invalid_params",
             )
         subscription = Subscription(
             f"sub-{next(self._next_id)}", kinds or ("*",), execution_id, notify, self._clock
@@ -215,9 +201,3 @@ class EventStream:
         for entry in self._recent:
             if entry[0] > since_seq:
                 subscription.offer(entry)
-
-
-def _compile(kinds: Sequence[str]) -> re.Pattern[str] | None:
-    if "*" in kinds:
-        return None
-    return re.compile("|".join(".*".join(map(re.escape, kind.split("*"))) for kind in kinds))

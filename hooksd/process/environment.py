@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from hooksd.model.star_patterns import StarPatterns
+
 
 __all__ = ["MARK", "EnvironmentRules", "Marks", "hook_environment"]
 
@@ -85,11 +87,8 @@ class EnvironmentRules:
     def __init__(
         self, deny: Iterable[str] = (), allow_for: Mapping[str, Iterable[str]] | None = None
     ) -> None:
-        self._deny = tuple(_split(pattern) for pattern in deny)
-        self._allow_for = {
-            hook: tuple(_split(pattern) for pattern in patterns)
-            for hook, patterns in (allow_for or {}).items()
-        }
+        self._deny = _folded(deny)
+        self._allow_for = {hook: _folded(patterns) for hook, patterns in (allow_for or {}).items()}
         # Keyed by identity; the mapping itself is kept in the value, so that its id cannot be used again.
         self._cleaned: dict[tuple[int, bool], tuple[Mapping[str, str], dict[str, str], dict[str, str]]] = {}
 
@@ -107,7 +106,7 @@ class EnvironmentRules:
         result = found[1].copy()
         if found[2] and (allowed := self._allow_for.get(hook)):
             for name, value in found[2].items():
-                if _matches_any(name.lower(), allowed):
+                if allowed.fits(name.lower()):
                     result[name] = value
         return result
 
@@ -118,7 +117,7 @@ class EnvironmentRules:
         for name, value in base.items():
             if name in removed or name.startswith(_PREFIXES):
                 continue
-            (denied if _matches_any(name.lower(), self._deny) else kept)[name] = value
+            (denied if self._deny.fits(name.lower()) else kept)[name] = value
         return kept, denied
 
 
@@ -163,25 +162,5 @@ def hook_environment(
     return result
 
 
-def _split(pattern: str) -> tuple[str, ...]:
-    return tuple(pattern.lower().split("*"))
-
-
-def _matches_any(name: str, patterns: tuple[tuple[str, ...], ...]) -> bool:
-    return any(_matches(name, pieces) for pieces in patterns)
-
-
-def _matches(name: str, pieces: tuple[str, ...]) -> bool:
-    """Whether the pieces between the stars are found in order; taking the first place each time is enough."""
-    if len(pieces) == 1:
-        return name == pieces[0]
-    first, *middle, last = pieces
-    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
-        return False
-    at, end = len(first), len(name) - len(last)
-    for piece in middle:
-        at = name.find(piece, at, end)
-        if at < 0:
-            return False
-        at += len(piece)
-    return True
+def _folded(patterns: Iterable[str]) -> StarPatterns:
+    return StarPatterns(pattern.lower() for pattern in patterns)

@@ -211,6 +211,11 @@ def test_a_dispatch_that_cannot_be(change, words):
     assert words in refused("hook/dispatch", DISPATCH | change)
 
 
+@pytest.mark.parametrize("kinds", [["a"] * 65, ["*" * 257]])
+def test_a_subscription_has_so_many_patterns_and_no_longer_ones(kinds):
+    assert "`params.kinds" in refused("events/subscribe", {"kinds": kinds})
+
+
 def test_a_dry_run_of_a_handler_gives_its_keys_as_they_were_sent():
     params = decoded("hook/test", {"event": "Stop", "type": "script", "path": "x.sh", "matcher": None})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -19,6 +19,14 @@ __all__ = [
 ]
 
 
+MAX_KINDS: Final = 64
+"""Patterns of one subscription."""
+MAX_KIND_CHARACTERS: Final = 256
+"""Longest of them; kinds of records have some thirty characters."""
+
+_Kind = Annotated[str, msgspec.Meta(max_length=MAX_KIND_CHARACTERS)]
+
+
 class EventsSubscribeParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Params of `events/subscribe`.
 
@@ -28,7 +36,7 @@ class EventsSubscribeParams(msgspec.Struct, frozen=True, kw_only=True, forbid_un
         since_seq: Also the records after this number that are still kept.
     """
 
-    kinds: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
+    kinds: Annotated[tuple[_Kind, ...], msgspec.Meta(max_length=MAX_KINDS)] | None = None
     execution_id: str | None = None
     since_seq: Annotated[int, msgspec.Meta(ge=0)] | None = None
 

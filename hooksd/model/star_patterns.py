@@ -1,7 +1,7 @@
-"""Name patterns of `hooksd.toml`: guards, serial hooks and denied variables are chosen by them.
+"""Patterns in which only `*` is special; it stands for any characters, none and line breaks included (design rule 2).
 
-Only `*` is special and stands for any characters, none and line breaks included (design rule 2). The tool-name
-patterns of a dialect are something else: see `matching.py`.
+Guards, serial hooks, denied variables and kinds of records are chosen by them. The tool-name patterns of a dialect are
+something else (`NamePattern`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-__all__ = ["NamePatterns"]
+__all__ = ["StarPatterns"]
 
 
-class NamePatterns:
-    """Some name patterns; a name fits when one of them fits the whole of it, case included.
+class StarPatterns:
+    """Some patterns; a name fits when one of them fits the whole of it, case included.
 
     Matching is greedy from the left and so linear in the length of name times pattern: a pattern with many stars is no
     trap, as it would be for a backtracking regular expression.
