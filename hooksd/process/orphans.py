@@ -41,16 +41,17 @@ class Orphan:
         session: The session it was in when it was first seen.
         mark: The invocation that it comes from; None if that is not known.
         is_certain: Whether `mark` will not change any more.
+        first_seen_at: When it was first seen, on the clock of `time.monotonic`.
     """
 
-    __slots__ = ("_first_seen_at", "is_certain", "mark", "pid", "session")
+    __slots__ = ("first_seen_at", "is_certain", "mark", "pid", "session")
 
     def __init__(self, pid: int, session: int) -> None:
         self.pid = pid
         self.session = session
         self.mark: bytes | None = None
         self.is_certain = False
-        self._first_seen_at = time.monotonic()
+        self.first_seen_at = time.monotonic()
 
     def belongs_to(self, pid: int, mark: bytes) -> bool:
         """Whether it comes from this invocation."""
@@ -65,7 +66,7 @@ class Orphan:
             self.mark = mark_in(environment)
             self.is_certain = True
         else:
-            late = time.monotonic() - self._first_seen_at > EXEC_S
+            late = time.monotonic() - self.first_seen_at > EXEC_S
             self.is_certain = late or proc.has_settled_environment(self.pid)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -69,19 +70,25 @@ class LinuxTrees:
     def survivors(self, pid: int, mark: str) -> int:
         """How many descendants of a hook that has exited are alive."""
         # Everything that a dead hook left behind has become a child of ours: in the usual case there are none at all.
+        began = time.monotonic()
         try:
             living = self.reserve.lend(self.orphans.look).living
             if not living:
                 return 0
-            for _ in range(MAX_EXEC_LOOKS):
-                if all(orphan.is_certain for orphan in living.values()):
-                    break
+            looks = MAX_EXEC_LOOKS
+            while looks and not all(orphan.is_certain for orphan in living.values()):
                 living = self.reserve.lend(self.orphans.look).living
+                looks -= 1
             tree = _LinuxTree(self, pid, mark)
             # Not below the pid itself: its hook is reaped, and it may mean another process by now.
-            return len(self.reserve.lend(lambda: tree.below(living, [])).members)
+            members = self.reserve.lend(lambda: tree.below(living, [])).members
         except NoDescriptor:
             return 0
+        # One that landed here just now and still is in its exec is rather this hook's than another's.
+        return len(members) + sum(
+            not orphan.is_certain and orphan.first_seen_at >= began and orphan.pid not in members
+            for orphan in living.values()
+        )
 
     def reap_orphans(self) -> int:
         """Reap orphans that have ended."""

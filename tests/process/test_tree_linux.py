@@ -342,15 +342,30 @@ def test_a_tree_that_never_settles_is_not_gone(trees, tree, processes, monkeypat
     assert len(looks) == tree_linux.MAX_STOP_ROUNDS
 
 
-@pytest.mark.parametrize(("until_seen", "count"), [(3, 1), (tree_linux.MAX_EXEC_LOOKS + 1, 0)])
-def test_counting_waits_a_little_for_an_exec(trees, processes, monkeypatch, until_seen, count):
+@pytest.mark.parametrize(
+    ("certain_after", "mark", "known_before", "count"),
+    [
+        (3, b"mark", False, 1),
+        (3, b"other", False, 0),
+        # Never certain while it is waited for: it is this hook's if it landed here just now.
+        (1_000, None, False, 1),
+        (1_000, None, True, 0),
+    ],
+)
+def test_counting_waits_a_little_for_an_exec(
+    trees, processes, monkeypatch, certain_after, mark, known_before, count
+):
     looks = []
+    seen = orphan(10, is_certain=False)
+    seen.first_seen_at += -1000 if known_before else 1000
 
     def look():
         looks.append(1)
-        seen = len(looks) > until_seen
-        return Look({10: orphan(10, mark=b"mark" if seen else None, is_certain=seen)}, [])
+        if len(looks) > certain_after:
+            seen.mark, seen.is_certain = mark, True
+        return Look({10: seen}, [])
 
     processes[10] = (stat(10, os.getpid()), [])
     monkeypatch.setattr(trees.orphans, "look", look)
     assert trees.survivors(2**22 - 1, "mark") == count
+    assert len(looks) == min(certain_after, tree_linux.MAX_EXEC_LOOKS) + 1
