@@ -16,6 +16,7 @@ from hooksd_client.errors import (
     ConnectionLost,
     MessageTooLarge,
     ProtocolViolation,
+    UnknownExecution,
     request_failed,
 )
 from hooksd_client.standing import Feed, HookAnswer, HookCall, Offer, Standing, reply_fields
@@ -212,6 +213,9 @@ class Session(Generic[W]):
                 raise request_failed(error)
             value = entry.call.read(message.get("result"))
         except ClientError as problem:
+            if entry.call.opens is not None and isinstance(problem, UnknownExecution):
+                # Closed by somebody, or dropped as idle: without the params along it would stay unknown for ever.
+                self._opened.pop(entry.call.opens["execution_id"], None)
             return Answered(entry.waiter, None, problem)
         if entry.call.opens is not None:
             self._opened[entry.call.opens["execution_id"]] = entry.call.opens

@@ -126,6 +126,17 @@ class TestOpening:
         session.receive_data(line(id=2, result=OUTCOME))
         assert "execution" not in begun(session, event(PARAMS))["params"]
 
+    def test_the_open_params_go_along_again_once_the_daemon_does_not_know_the_execution(self) -> None:
+        session: Session[str] = Session()
+        begun(session, event(PARAMS))
+        session.receive_data(line(id=1, result=OUTCOME))
+        begun(session, event(PARAMS))
+        begun(session, event(PARAMS))
+        session.receive_data(line(id=2, error={"code": -32003, "message": "busy"}))
+        assert "execution" not in begun(session, event(PARAMS))["params"]
+        session.receive_data(line(id=3, error={"code": -32011, "message": "dropped"}))
+        assert begun(session, event(PARAMS))["params"]["execution"] == PARAMS
+
     def test_other_params_of_the_same_execution_go_along(self) -> None:
         session: Session[str] = Session()
         begun(session, event(PARAMS))
