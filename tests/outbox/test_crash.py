@@ -156,6 +156,8 @@ from hooksd.outbox.outbox import Outbox
 
 async def main():
     outbox = Outbox(sys.argv[1], record=lambda *_: None, limits=lambda: OutboxLimits(max_jobs=9, max_bytes=1 << 30))
+    # What is imported only now could not be read afterwards.
+    await asyncio.to_thread(int)
     os.setuid(65534)
     try:
         await outbox.add([NewJob(hook="h", lane="h", event="e", payload=b"")])
