@@ -338,7 +338,9 @@ class Invoker:
             given = dialect.input(event, hook, cwd, script_path=None)
             env = self._environment(call, invocation, given)
             resolved = resolve(handler, cwd=cwd, env=env, shell=shell)
-        invocation.environment = tuple(env)
+        files = given.files
+        named = () if files is None else (files.payload_variable, files.answer_variable)
+        invocation.environment = tuple(dict.fromkeys((*env, *named)))
         return resolved, given, env
 
     def place(self, call: Call, invocation: Invocation) -> str:

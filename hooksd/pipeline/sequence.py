@@ -205,7 +205,8 @@ class Pass:
 
     def _cancel_rest(self) -> None:
         for planned in self._fold.rest():
-            self._without_run(planned, cancelled(Status.SKIPPED))
+            if self._match(planned).matched:
+                self._without_run(planned, cancelled(Status.SKIPPED))
 
     # ------------------------------------------------------------------------------------------------------------------
     # Background hooks
