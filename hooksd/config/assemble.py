@@ -21,7 +21,7 @@ from hooksd.config.settings import Settings
 from hooksd.config.settings_file import SettingsDocument, read_settings
 from hooksd.config.settling import Clock
 from hooksd.config.sources import Source, base_sources, project_sources
-from hooksd.config.trust import Judge, Verdict
+from hooksd.config.trust import Judge, Judgement
 from hooksd.dialects.base import Dialect
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.sources import Document, Origin, SourceState
@@ -107,7 +107,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         identities: The files of `Base` it was put together with.
         read: Its sources as they were read, trusted or not.
         files: The same sources, with what is in force of them.
-        verdict: What is known of the project; None where nothing of it may run anyway.
+        judgement: What is known of the project; None where nothing of it may run anyway.
         layer: Compiled.
         in_force: Digest of what is in force of it; "" where there is nothing.
         probes: What to look at to see whether anything changed.
@@ -119,7 +119,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     identities: frozenset[tuple[int, int]]
     read: tuple[SourceFile, ...]
     files: tuple[SourceFile, ...]
-    verdict: Verdict | None
+    judgement: Judgement | None
     layer: Layer
     in_force: str
     probes: tuple[Probe, ...]
@@ -221,19 +221,21 @@ class Assembler:
         """Look at the sources of a workspace; one that is the same file as a source of `base` is left out."""
         policy = base.policy
         read = self.read_project(root, base, before.read if before else (), clock, afresh=afresh)
-        verdict = None
+        judgement = None
         if policy.settings.projects.enabled:
-            verdict = self._judge.judge(root, [(file.source, file.examined) for file in read])
+            judgement = self._judge.judge(root, [(file.source, file.examined) for file in read])
         if (
             before is not None
             and before.policy is policy
             and before.identities is base.identities
-            and before.verdict == verdict
+            and before.judgement == judgement
             and _same(read, before.read)
         ):
             return before
         files = (
-            read if verdict is None else tuple(self._admitted(root, file, verdict, policy) for file in read)
+            read
+            if judgement is None
+            else tuple(self._admitted(root, file, judgement, policy) for file in read)
         )
         return Project(
             root=root,
@@ -241,14 +243,14 @@ class Assembler:
             identities=base.identities,
             read=read,
             files=files,
-            verdict=verdict,
+            judgement=judgement,
             # Workspaces that bring nothing along have one layer in common, and so one snapshot.
             layer=self._compiler.compile([_loaded(file) for file in files if _says_something(file)], policy),
             in_force=_in_force_digest(None, files) if any(file.digest for file in files) else "",
             probes=quick_probes(
                 [
                     *(probe for file in read for probe in file.examined.probes),
-                    *(verdict.probes if verdict is not None else ()),
+                    *(judgement.probes if judgement is not None else ()),
                 ]
             ),
             due_s=_due([file.examined for file in read]),
@@ -283,9 +285,9 @@ class Assembler:
             if identify(source.candidates) not in base.identities
         )
 
-    def _admitted(self, root: str, file: SourceFile, verdict: Verdict, policy: Policy) -> SourceFile:
+    def _admitted(self, root: str, file: SourceFile, judgement: Judgement, policy: Policy) -> SourceFile:
         admitted = self._judge.admit(
-            root, file.source, file.examined, verdict, policy.settings.projects, policy.guards_a_hook
+            root, file.source, file.examined, judgement, policy.settings.projects, policy.guards_a_hook
         )
         return SourceFile(
             source=file.source,

@@ -147,9 +147,9 @@ class Current:
             for file in project.files:
                 if file.source.enabled:
                     paths.update(file.source.candidates)
-            if project.verdict is not None:
+            if project.judgement is not None:
                 paths.update(
-                    probe.path for probe in project.verdict.probes if not is_missing(probe.signature)
+                    probe.path for probe in project.judgement.probes if not is_missing(probe.signature)
                 )
         return frozenset(paths)
 

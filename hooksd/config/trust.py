@@ -26,7 +26,7 @@ from hooksd.model.sources import Document, Origin, SourceState
 from hooksd.protocol.methods.trust import TrustRole, TrustState
 
 
-__all__ = ["MAX_TOLD_NAMES", "Admitted", "Judge", "Verdict", "hint", "hooks_text", "what_changed"]
+__all__ = ["MAX_TOLD_NAMES", "Admitted", "Judge", "Judgement", "hint", "hooks_text"]
 
 MAX_TOLD_NAMES: Final = 3
 """Files that a message names; `trust show` names them all."""
@@ -41,7 +41,7 @@ def hint(root: str) -> str:
     return f"`hooksd trust show {where}` shows what there is, `hooksd trust grant {where}` trusts it"
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a project.
 
     Attributes:
@@ -49,14 +49,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         grant: What was granted, None where nothing was.
         damage: Why a grant that is there does not count; None where there is none such.
         coverage: What its hooks name now; None where nothing was granted, since nothing hangs on it then.
-        elsewhere: What was granted is there, but in another directory than the one that was trusted.
+        changes: In words, what makes it a changed one; "" where it is none.
     """
 
     state: TrustState
     grant: Grant | None = None
     damage: str | None = None
     coverage: Coverage | None = None
-    elsewhere: bool = False
+    changes: str = ""
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -96,7 +96,7 @@ class Judge:
         self._dialects = dialects
         self._digests = digests
 
-    def judge(self, root: str, files: Sequence[tuple[Source, Examined[Document]]]) -> Verdict:
+    def judge(self, root: str, files: Sequence[tuple[Source, Examined[Document]]]) -> Judgement:
         """What is known of a project.
 
         Args:
@@ -105,16 +105,14 @@ class Judge:
         """
         grant = self._grants.get(root)
         if grant is None:
-            return Verdict(state=TrustState.UNTRUSTED, damage=self._grants.damage(root))
+            return Judgement(state=TrustState.UNTRUSTED, damage=self._grants.damage(root))
         coverage = cover(root, self._texts(root, files, grant), self._dialects, self._digests)
-        identity = identify_directory(root)
-        same_place = identity is not None and grant.identity.is_same(identity)
-        same = coverage.digest == grant.digest and not coverage.problems
-        return Verdict(
-            state=TrustState.TRUSTED if same and same_place else TrustState.CHANGED,
+        changes = _changes(grant, coverage)
+        return Judgement(
+            state=TrustState.CHANGED if changes else TrustState.TRUSTED,
             grant=grant,
             coverage=coverage,
-            elsewhere=same and not same_place,
+            changes=changes,
         )
 
     def granted_text(self, root: str, source: Source) -> bytes | None:
@@ -141,7 +139,7 @@ class Judge:
         root: str,
         source: Source,
         examined: Examined[Document],
-        verdict: Verdict,
+        judgement: Judgement,
         settings: ProjectSettings,
         guarded: Callable[[str], bool],
     ) -> Admitted:
@@ -151,27 +149,27 @@ class Judge:
             root: The project's real directory.
             source: The source.
             examined: What was read of its file.
-            verdict: On the project.
+            judgement: On the project.
             settings: Say what becomes of a changed project.
             guarded: Whether a guard fits a hook, by its name.
         """
         if examined.state is SourceState.DISABLED:
             return Admitted(examined=examined)
-        granted = _granted(verdict.grant, source) if verdict.grant else None
-        if verdict.state is TrustState.CHANGED and granted is not None:
-            return self._changed(root, source, examined, verdict, granted, settings)
+        granted = _granted(judgement.grant, source) if judgement.grant else None
+        if judgement.state is TrustState.CHANGED and granted is not None:
+            return self._changed(root, source, examined, judgement, granted, settings)
         if examined.state is SourceState.MISSING:
             return Admitted(examined=examined)
-        if verdict.state is TrustState.TRUSTED:
-            return self._trusted(root, source, examined, verdict, granted, settings)
-        return _untrusted(root, source, examined, verdict, guarded)
+        if judgement.state is TrustState.TRUSTED:
+            return self._trusted(root, source, examined, judgement, granted, settings)
+        return _untrusted(root, source, examined, judgement, guarded)
 
     def _trusted(
         self,
         root: str,
         source: Source,
         examined: Examined[Document],
-        verdict: Verdict,
+        judgement: Judgement,
         granted: GrantedFile | None,
         settings: ProjectSettings,
     ) -> Admitted:
@@ -181,15 +179,15 @@ class Judge:
             # It cannot be read any more; what was granted is the last good version of it.
             version = None if granted is None else self._granted_version(root, source, granted)
             problems = _with_note(examined, version is not None)
-        if version is None or verdict.coverage is None:
+        if version is None or judgement.coverage is None:
             return Admitted(examined=_shown(examined, examined.state, None, problems))
         if not version.value.usable:
             return Admitted(examined=_shown(examined, SourceState.INVALID, None, problems))
-        pinned = _pinned(version.value, verdict.coverage, blocks=settings.on_changed == "block")
+        pinned = _pinned(version.value, judgement.coverage, blocks=settings.on_changed == "block")
         version = msgspec.structs.replace(version, value=pinned)
         return Admitted(
             examined=_shown(examined, examined.state, version, problems),
-            trust=f"trusted {verdict.coverage.digest} {settings.on_changed}",
+            trust=f"trusted {judgement.coverage.digest} {settings.on_changed}",
         )
 
     def _changed(
@@ -197,12 +195,12 @@ class Judge:
         root: str,
         source: Source,
         examined: Examined[Document],
-        verdict: Verdict,
+        judgement: Judgement,
         granted: GrantedFile,
         settings: ProjectSettings,
     ) -> Admitted:
         blocks = settings.on_changed == "block"
-        told = what_changed(verdict)
+        told = judgement.changes
         version = self._granted_version(root, source, granted)
         withheld = Withheld(kind=ProblemKind.CHANGED, message=told, hint=hint(root), blocks=blocks)
         version = msgspec.structs.replace(version, value=_withhold(version.value, withheld))
@@ -233,49 +231,48 @@ def hooks_text(root: str, source: Source, version: Version[Document]) -> HooksTe
     )
 
 
-def what_changed(verdict: Verdict) -> str:
-    """In words, what makes a project a changed one; the first few of it."""
-    if verdict.elsewhere:
+def _changes(grant: Grant, coverage: Coverage) -> str:
+    """In words, how a project differs from what was granted, the first few of it; "" if it does not."""
+    if coverage.problems:
+        return f"{_CHANGED}: {coverage.problems[0].describe()}"
+    if coverage.digest != grant.digest:
+        before = {file.path: file.sha256 for file in grant.files}
+        after = {file.path: file.sha256 for file in coverage.files}
+        names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+        if not names:
+            return f"{_CHANGED}: its hooks files are read otherwise now"
+        more = f" and {len(names) - MAX_TOLD_NAMES} more" if len(names) > MAX_TOLD_NAMES else ""
+        return f"{_CHANGED} ({', '.join(names[:MAX_TOLD_NAMES])}{more})"
+    identity = identify_directory(grant.root)
+    if identity is None or not grant.identity.is_same(identity):
         return f"{_CHANGED}: another directory lies in its place"
-    if verdict.grant is None or verdict.coverage is None:
-        return _CHANGED
-    if verdict.coverage.problems:
-        first = verdict.coverage.problems[0]
-        return f"{_CHANGED}: {first.describe()}"
-    before = {file.path: file.sha256 for file in verdict.grant.files}
-    after = {file.path: file.sha256 for file in verdict.coverage.files}
-    names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
-    if not names:
-        return f"{_CHANGED}: its hooks files count as others now"
-    more = f" and {len(names) - MAX_TOLD_NAMES} more" if len(names) > MAX_TOLD_NAMES else ""
-    return f"{_CHANGED} ({', '.join(names[:MAX_TOLD_NAMES])}{more})"
+    return ""
 
 
 def _untrusted(
     root: str,
     source: Source,
     examined: Examined[Document],
-    verdict: Verdict,
+    judgement: Judgement,
     guarded: Callable[[str], bool],
 ) -> Admitted:
     """A file that nobody granted anything: of an untrusted project, or a new one of a changed project."""
-    if examined.state is SourceState.INVALID:
+    version = examined.in_force
+    if examined.state is SourceState.INVALID or version is None:
         return Admitted(examined=_shown(examined, examined.state, None, _with_note(examined, in_force=False)))
-    new = verdict.state is TrustState.CHANGED
-    told = what_changed(verdict) if new else verdict.damage or _UNTRUSTED
+    new = judgement.state is TrustState.CHANGED
+    told = judgement.changes if new else judgement.damage or _UNTRUSTED
     problem = _problem(f"{told}: {'this file was not granted, ' if new else ''}its hooks do not run", root)
     state = SourceState.CHANGED if new else SourceState.UNTRUSTED
     shown = _shown(examined, state, None, (*source.problems, problem))
-    if examined.in_force is None:
-        return Admitted(examined=shown)
     withheld = Withheld(
-        kind=ProblemKind.UNTRUSTED, message=verdict.damage or _UNTRUSTED, hint=hint(root), blocks=False
+        kind=ProblemKind.UNTRUSTED, message=judgement.damage or _UNTRUSTED, hint=hint(root), blocks=False
     )
-    document = _withhold(examined.in_force.value, withheld)
+    document = _withhold(version.value, withheld)
     return Admitted(
         examined=shown,
         withheld=document,
-        trust=f"untrusted {examined.in_force.digest}",
+        trust=f"untrusted {version.digest}",
         told=withheld.message,
         counts=any(guarded(hook.name) for hook in document.hooks),
     )

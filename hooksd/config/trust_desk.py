@@ -21,7 +21,7 @@ from hooksd.config.grants import Grant, GrantDamaged, Grants, identify_directory
 from hooksd.config.settings import Settings
 from hooksd.config.settling import OPEN_PATIENCE_S, Clock
 from hooksd.config.sources import Source
-from hooksd.config.trust import Judge, Verdict
+from hooksd.config.trust import Judge, Judgement
 from hooksd.config.trust_review import Review, grant_of, review, show
 from hooksd.dialects.base import Dialect
 from hooksd.model.errors import HooksdError, ProtocolError
@@ -111,8 +111,8 @@ class TrustDesk:
         """
         root = _root(directory)
         await self._store.look_at(root)
-        found, verdict = await self._look(root)
-        return show(found, verdict, self._obstacles(found))
+        found, judgement = await self._look(root)
+        return show(found, judgement, self._obstacles(found))
 
     async def grant(self, directory: str, digest: str) -> TrustGrantResult:
         """Trust a project as somebody saw it.
@@ -174,8 +174,8 @@ class TrustDesk:
 
     def _state(self, root: str) -> TrustState:
         project = self._store.trust_projects().get(root)
-        verdict = project.verdict if project is not None else None
-        return verdict.state if verdict is not None else TrustState.UNTRUSTED
+        judgement = project.judgement if project is not None else None
+        return judgement.state if judgement is not None else TrustState.UNTRUSTED
 
     def _obstacles(self, found: Review) -> tuple[ConfigProblem, ...]:
         """Why nothing would run if it were granted."""
@@ -200,7 +200,7 @@ class TrustDesk:
             )
         return ()
 
-    async def _look(self, root: str) -> tuple[Review, Verdict]:
+    async def _look(self, root: str) -> tuple[Review, Judgement]:
         """Look at a project, once its hooks files stand still."""
         deadline_s = time.monotonic() + OPEN_PATIENCE_S
         base = self._store.trust_base()
@@ -227,7 +227,7 @@ class TrustDesk:
         settings = _with_projects(base.policy.settings)
         return self._assembler.read_project(root, base, before, Clock.now(), settings=settings)
 
-    def _reviewed(self, root: str, read: tuple[SourceFile, ...]) -> tuple[Review, Verdict]:
+    def _reviewed(self, root: str, read: tuple[SourceFile, ...]) -> tuple[Review, Judgement]:
         files = [
             (file.source, file.examined) for file in read if file.examined.state is not SourceState.DISABLED
         ]
@@ -260,11 +260,11 @@ class TrustDesk:
                 projects[key] = _untrusted(grant.root, "", _told(str(grant)))
                 continue
             files = self._files(grant.root, base, known)
-            verdict = self._judge.judge(grant.root, files)
-            problems = verdict.coverage.problems if verdict.coverage is not None else ()
+            judgement = self._judge.judge(grant.root, files)
+            problems = judgement.coverage.problems if judgement.coverage is not None else ()
             projects[grant.root] = TrustProject(
                 dir=grant.root,
-                state=verdict.state,
+                state=judgement.state,
                 digest=grant.digest,
                 granted_at=grant.granted_at,
                 problems=problems,

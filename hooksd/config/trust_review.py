@@ -16,7 +16,7 @@ from hooksd.config.digests import FileDigests
 from hooksd.config.examine import Examined
 from hooksd.config.grants import MAX_COPY_BYTES, DirectoryIdentity, Grant, GrantedFile
 from hooksd.config.sources import Source
-from hooksd.config.trust import Verdict, hooks_text
+from hooksd.config.trust import Judgement, hooks_text
 from hooksd.config.trust_diff import Side, difference
 from hooksd.dialects.base import Dialect
 from hooksd.model.problems import ConfigProblem, Severity
@@ -73,7 +73,11 @@ def review(
         if version is not None:
             hooks.append(hooks_text(root, source, version))
         usable = version.value.usable if version is not None else examined.state is SourceState.MISSING
-        (problems if usable else obstacles).extend(told)
+        if usable:
+            problems += told
+        else:
+            # Never none: a file that cannot be used must not be granted for want of a word about it.
+            obstacles += [one for one in told if one.severity is Severity.ERROR] or told
     coverage = cover(root, hooks, dialects, digests)
     obstacles += coverage.problems
     texts: dict[str, bytes] = {}
@@ -96,15 +100,15 @@ def review(
     )
 
 
-def show(review: Review, verdict: Verdict, more: Sequence[ConfigProblem] = ()) -> TrustShowResult:
+def show(review: Review, judgement: Judgement, more: Sequence[ConfigProblem] = ()) -> TrustShowResult:
     """The answer of `trust/show`.
 
     Args:
         review: The project as it was looked at.
-        verdict: What is known of it.
+        judgement: What is known of it.
         more: Told besides, such as that projects are off.
     """
-    grant = verdict.grant
+    grant = judgement.grant
     before = {file.path: file for file in grant.files} if grant is not None else {}
     after = {file.path: file for file in review.coverage.files}
     contents = {one.path: one.text for one in review.hooks} | dict(review.texts)
@@ -122,7 +126,7 @@ def show(review: Review, verdict: Verdict, more: Sequence[ConfigProblem] = ()) -
     )
     return TrustShowResult(
         dir=review.root,
-        state=verdict.state,
+        state=judgement.state,
         digest=review.coverage.digest,
         granted_digest=grant.digest if grant is not None else None,
         granted_at=grant.granted_at if grant is not None else None,

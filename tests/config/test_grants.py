@@ -206,6 +206,12 @@ def test_grants_are_bounded(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None
         kept.grants.save(grant("/a"))
 
 
+def test_a_grant_that_vanishes_meanwhile_is_none(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept.grants, "_paths", lambda: iter([str(kept.state / "none.grant")]))
+
+    assert list(kept.grants.all()) == []
+
+
 def test_a_directory_of_grants_that_cannot_be_read_is_told(kept: Kept) -> None:
     kept.state.mkdir()
     (kept.state / "trust").write_text("")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hooksd.config import trust_review
 from hooksd.config.assemble import ConfigPlaces
 from hooksd.config.plan import Plan
 from hooksd.config.snapshot import Snapshot
@@ -303,6 +304,60 @@ async def test_a_file_that_is_new_in_a_changed_project_runs_nothing(house: House
     assert report(snapshot, "project-json").state is SourceState.CHANGED
     assert "this file was not granted" in report(snapshot, "project-json").problems[0].message
     assert [one.hook.source for one in plan(snapshot).hooks] == ["project-bamboo"]
+
+
+async def test_a_source_that_is_switched_off_is_no_part_of_a_project(house: House) -> None:
+    write(house.settings, f'{ENABLED}[[source]]\nname = "project-json"\nenabled = false\n')
+    write(house.project / ".hooksd" / "hooks.json", document("./other.sh"))
+    await house.grant()
+    snapshot = await house.open()
+    assert report(snapshot, "project-json").state is SourceState.DISABLED
+    assert report(snapshot).state is SourceState.LOADED
+    write(house.project / ".hooksd" / "hooks.json", document("./another.sh"))
+    assert await house.state() is TrustState.TRUSTED
+
+
+async def test_a_new_file_that_is_refused_takes_nothing_away(house: House) -> None:
+    await house.grant()
+    write(house.project / ".hooksd" / "hooks.json", document("true"), 0o666)
+    snapshot = await house.open()
+
+    assert report(snapshot).state is SourceState.LOADED
+    refused = report(snapshot, "project-json")
+    assert (refused.state, refused.hooks) == (SourceState.INVALID, 0)
+    assert "nothing of it was granted" in refused.problems[-1].message
+
+
+async def test_a_project_that_is_read_by_another_dialect_is_a_changed_one(house: House) -> None:
+    write(house.project / ".hooksd" / "hooks.json", document("true"))
+    await house.grant()
+    write(house.settings, f'{ENABLED}[[source]]\nname = "project-json"\ndialect = "chrys"\n')
+
+    assert "read otherwise now" in report(await house.open()).problems[0].message
+
+
+async def test_many_changes_are_told_by_the_first_few(house: House) -> None:
+    write(house.hooks, document("a b c d e"))
+    for name in "abcde":
+        write(house.project / name, "")
+    await house.grant()
+    for name in "abcde":
+        write(house.project / name, "x")
+
+    assert "(a, b, c and 2 more)" in report(await house.open()).problems[0].message
+
+
+async def test_a_grant_that_this_version_cannot_read_runs_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an older version found usable may not be so to a newer one."""
+    write(house.hooks, "{")
+    with monkeypatch.context() as patch:
+        patch.setattr(trust_review.Review, "obstacles", ())
+        await house.grant()
+    snapshot = await house.open()
+    assert report(snapshot).state is SourceState.INVALID
+    assert plan(snapshot).hooks == ()
 
 
 async def test_the_project_comes_before_the_user(house: House) -> None:

@@ -263,23 +263,51 @@ async def test_what_cannot_be_relied_on_cannot_be_granted(
 async def test_a_file_that_changes_while_it_is_looked_at_cannot_be_granted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = desk.store.trust._digests.read
-
-    def read(path: str) -> Any:
-        desk.script.write_text("meanwhile")
-        return real(path)
-
     digest = (await desk.show()).digest
-    monkeypatch.setattr(desk.store.trust._digests, "read", read)
-    # The first look remembers nothing: it has its own reading of the script.
-    look = desk.store.trust._digests.look
-    monkeypatch.setattr(
-        desk.store.trust._digests, "look", lambda path: (desk.script.write_text(SCRIPT), look(path))[1]
-    )
+    read = desk.store.trust._digests.read
+
+    def another(path: str) -> Any:
+        known, data = read(path)
+        return msgspec.structs.replace(known, sha256="other"), data
+
+    # Digests are remembered from the first look; only copies are read now.
+    monkeypatch.setattr(desk.store.trust._digests, "look", lambda path: read(path)[0])
+    monkeypatch.setattr(desk.store.trust._digests, "read", another)
     error = await desk.refused(digest)
 
-    assert error.code in {ErrorCode.CONFIG_INVALID, ErrorCode.STALE_REVISION}
+    assert error.code == ErrorCode.CONFIG_INVALID
+    assert "changed while it was looked at" in str(error)
     assert not (desk.root / "state" / "trust").exists()
+
+
+async def test_a_directory_that_vanishes_meanwhile_cannot_be_granted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust_desk, "identify_directory", lambda root: None)
+
+    assert (await desk.refused()).code == ErrorCode.INVALID_PARAMS
+
+
+async def test_a_file_that_is_being_written_is_waited_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = desk.store.trust._read
+    looks = 0
+
+    def once_still_written(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            return read(*arguments)
+        restless = Pending(signature=(), since_s=0.0, due_s=0.0)
+        return tuple(
+            msgspec.structs.replace(one, examined=msgspec.structs.replace(one.examined, pending=restless))
+            for one in read(*arguments)
+        )
+
+    monkeypatch.setattr(desk.store.trust, "_read", once_still_written)
+    assert len((await desk.show()).files) == 2
+    assert looks == 2
 
 
 async def test_a_file_that_does_not_stand_still_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

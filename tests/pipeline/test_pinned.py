@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hooksd.config import pins as pins_module
+from hooksd.config import digests, pins as pins_module
 from hooksd.model.decision import Decision
 from hooksd.model.problems import ProblemKind
 from hooksd.model.report import Status
@@ -217,6 +217,22 @@ async def test_explain_tells_what_is_withheld(bench: Any, settings: str) -> None
     await grant(bench)
     script(bench, "exit 0")
     assert "(guard.sh), so it blocks this event; `hooksd trust show" in await why("b")
+
+
+async def test_what_stands_still_is_read_once(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "STEADY_NS", -1)
+    await trusting(bench)
+    execution = await bench.open()
+    checks = []
+    fault = pins_module.PinCheck.fault
+    monkeypatch.setattr(
+        pins_module.PinCheck, "fault", lambda *arguments: (checks.append(1), fault(*arguments))[1]
+    )
+    for _ in range(3):
+        assert (await bench.dispatch("PreToolUse", execution=execution)).reason == "not today"
+    assert len(checks) == 1
+    script(bench, "exit 0")
+    assert "has changed" in str((await bench.dispatch("PreToolUse", execution=execution)).reason)
 
 
 async def test_a_check_that_hangs_costs_no_more_than_the_time_of_the_hook(

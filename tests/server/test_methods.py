@@ -498,6 +498,28 @@ async def test_config(start_house):
     assert (reloaded["revision"], reloaded["changed"]) == (shown["revision"] + 2, True)
 
 
+async def test_trust(start_house):
+    house = await start_house(hooks("true"), toml="[projects]\nenabled = true\n")
+    client = await house.connect()
+    project = os.path.realpath(f"{house.root}/project")
+    os.makedirs(f"{project}/.bamboo", mode=0o700)
+    with open(f"{project}/.bamboo/hooks.json", "w", encoding="utf-8") as file:
+        json.dump(hooks("exit 2"), file)
+    place = {"dir": project}
+
+    assert (await client.ask("trust/list"))["result"] == {"projects": []}
+    shown = (await client.ask("trust/show", place))["result"]
+    assert (shown["state"], shown["files"][0]["path"]) == ("untrusted", ".bamboo/hooks.json")
+    assert await error_code(client, "trust/grant", {**place, "digest": "0"}) == -32012
+    assert await error_code(client, "trust/grant", {"dir": "project", "digest": "0"}) == -32602
+    granted = (await client.ask("trust/grant", {**place, "digest": shown["digest"]}))["result"]
+    assert granted["state"] == "trusted"
+    (listed,) = (await client.ask("trust/list"))["result"]["projects"]
+    assert (listed["dir"], listed["state"], listed["digest"]) == (project, "trusted", shown["digest"])
+    revoked = (await client.ask("trust/revoke", place))["result"]
+    assert (revoked["dir"], revoked["revoked"]) == (project, True)
+
+
 async def test_gates_while_no_hook_may_run(start_house):
     house = await start_house({}, toml="[nonsense]\n")
     client = await house.connect()
