@@ -6,7 +6,7 @@ by every snapshot that has the source; a plan only strings them together and rem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -158,6 +158,13 @@ class Plan:
         if self._has_background:
             hooks.sort(key=_is_background)
         return tuple(hooks)
+
+    def known(self) -> Iterator[Hook]:
+        """Every hook that is configured for the event, whether it can run or not, and for whichever agent."""
+        for segment in self._segments:
+            yield from segment.hooks
+        for hook, _ in self._others:
+            yield hook
 
     def guards(self, *, gate: bool) -> tuple[Guard, ...]:
         """The guards that apply to its hooks when the event is a gate, or when it is none."""

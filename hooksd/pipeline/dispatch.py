@@ -35,6 +35,7 @@ from hooksd.pipeline.executions import Executions, SnapshotStore
 from hooksd.pipeline.explain import explain
 from hooksd.pipeline.invocation import Call, Invoker, ProcessRunner, new_invocation_id
 from hooksd.pipeline.jobs import Jobs
+from hooksd.pipeline.missing import missing_guards
 from hooksd.pipeline.programmatic import Registry
 from hooksd.pipeline.refusals import draining
 from hooksd.pipeline.reports import Reporter, started
@@ -209,7 +210,7 @@ class Pipeline:
         selected = plan.select(event)
         if (
             (selected and not _is_for_nobody(selected, event))
-            or plan.missing
+            or missing_guards(snapshot, event, self.registry)
             or not snapshot.hooks_may_run
             or self.executions.draining
         ):
@@ -287,7 +288,7 @@ class Pipeline:
             if (match := planned.matches(event)).matched or match.problem is not None
         )
         execution.observe(event)
-        if not hooks and not snapshot.plan(event.agent, event.name).missing and snapshot.hooks_may_run:
+        if not hooks and not missing_guards(snapshot, event, self.registry) and snapshot.hooks_may_run:
             return (), ()
         ids = tuple(new_invocation_id() for _ in hooks)
         sequence = self._pass(execution, event, options, snapshot, hooks, ids)
@@ -326,7 +327,7 @@ class Pipeline:
             event,
             hooks,
             accepts=execution.accepts - NOBODY_WAITS if ids else execution.accepts,
-            missing=snapshot.plan(event.agent, event.name).missing,
+            missing=missing_guards(snapshot, event, self.registry),
             claim=partial(execution.claim, event, settings.limits.stop_continuations),
         )
         if not snapshot.hooks_may_run:

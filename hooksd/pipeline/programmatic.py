@@ -127,6 +127,11 @@ class Registry:
         if ids:
             self._remove(ids)
 
+    @property
+    def all_stand(self) -> bool:
+        """Whether no client has taken a hook out that some snapshot may have."""
+        return not self._taken_out
+
     def stands(self, hook: Hook) -> bool:
         """Whether a hook of some snapshot is still there: false only for a programmatic one that was taken out."""
         return not (

@@ -210,3 +210,35 @@ async def test_a_guarded_client_that_is_gone_blocks(bench: Bench) -> None:
     assert (outcome.decision, outcome.decided_by) == (Decision.BLOCK, "programmatic:client:gate:policy")
     assert "lost_connection" in (outcome.reason or "")
     assert json.dumps(bench.told("hook.finished")[0]["problem"]).count("lost_connection") == 1
+
+
+async def test_a_client_that_takes_its_hook_out_does_not_take_the_guard_along(bench: Bench) -> None:
+    """As in executions that are opened afterwards: the guard wants a hook, and there is none."""
+
+    class Silent:
+        name = "gate"
+        closed = False
+
+        async def invoke(self, *_: object) -> object:
+            return {}
+
+    bench.settings('[[guard]]\nhooks = "programmatic:*"\nevents = ["PreToolUse"]\non_missing = "block"\n')
+    pipeline = await bench.start()
+    ids = [
+        pipeline.registry.register(
+            HookRegisterParams(events=("PreToolUse",), name=name, matcher="^Write$"), Silent()
+        )
+        for name in ("first", "second")
+    ]
+    execution = await bench.open()
+
+    pipeline.registry.unregister(ids[0])
+    one_left = await bench.dispatch("PreToolUse", execution=execution)
+    pipeline.registry.unregister(ids[1])
+    none_left = await bench.dispatch("PreToolUse", execution=execution)
+    other_event = await bench.dispatch("Stop", {"stop_hook_active": False}, execution=execution)
+
+    assert one_left.decision is Decision.NONE
+    assert (none_left.decision, none_left.decided_by) == (Decision.BLOCK, None)
+    assert [problem.kind for problem in none_left.problems] == [ProblemKind.NO_SUCH_HOOK]
+    assert other_event.decision is Decision.NONE
