@@ -28,6 +28,7 @@ from hooksd.config.projects import Roots
 from hooksd.config.rounds import Request, Rounds
 from hooksd.config.settings import Settings
 from hooksd.config.settling import OPEN_PATIENCE_S, Clock
+from hooksd.config.show import shown_documents, source_problems
 from hooksd.config.snapshot import Snapshot
 from hooksd.config.tell import (
     Record,
@@ -48,10 +49,9 @@ from hooksd.dialects.base import Dialect
 from hooksd.model.hooks import Hook, Scope
 from hooksd.model.problems import ConfigProblem
 from hooksd.model.records import Recorder
-from hooksd.model.sources import Document, SourceReport, SourceState
+from hooksd.model.sources import SourceReport, SourceState
 from hooksd.protocol.errors import ErrorCode, protocol_error
 from hooksd.protocol.methods.config import (
-    ConfigDocument,
     ConfigReloadResult,
     ConfigShowResult,
     ConfigValidateResult,
@@ -240,37 +240,12 @@ class ConfigStore:
         current = self._current
         root = self._roots.root(workspace or "")
         project = current.project(root) if root else None
-        documents = [
-            ConfigDocument(
-                name=file.source.name,
-                dialect=file.source.dialect,
-                scope=file.source.scope,
-                path=file.examined.path,
-                state=file.examined.state,
-                revision=current.revision,
-                content=_text(file.examined),
-                hooks=_hook_names(file.examined),
-            )
-            for file in (*current.base.files, *(project.files if project else ()))
-        ]
-        settings = current.base.settings
-        documents.append(
-            ConfigDocument(
-                name=SETTINGS_SOURCE,
-                dialect=SETTINGS_DIALECT,
-                scope=Scope.USER,
-                path=settings.path,
-                state=settings.state,
-                revision=current.revision,
-                content=_text(settings),
-                hooks=(),
-            )
-        )
+        documents = shown_documents(current.base, project, current.revision)
         return ConfigShowResult(
-            documents=tuple(documents),
+            documents=documents,
             revision=snapshot.revision,
             digest=snapshot.digest,
-            problems=_all_problems(snapshot),
+            problems=(*snapshot.problems, *source_problems(snapshot.sources)),
         )
 
     async def validate(
@@ -297,7 +272,7 @@ class ConfigStore:
         return ConfigReloadResult(
             revision=self._current.revision,
             changed=self._current.revision != before,
-            problems=(*snapshot.problems, *_source_problems(reports)),
+            problems=(*snapshot.problems, *source_problems(reports)),
         )
 
     async def write(self, source: str, expected_revision: int, content: str) -> ConfigWriteResult:
@@ -513,23 +488,3 @@ def _nothing() -> None:
 def _encoded(content: str) -> bytes:
     # A lone surrogate is for the reader to refuse, not for us to stumble over.
     return content.encode("utf-8", "surrogatepass")
-
-
-def _text(examined: Examined[Any]) -> str | None:
-    return examined.in_force.text.decode("utf-8", "replace") if examined.in_force else None
-
-
-def _hook_names(examined: Examined[Document]) -> tuple[str, ...]:
-    return tuple(hook.name for hook in examined.in_force.value.hooks) if examined.in_force else ()
-
-
-def _source_problems(reports: Iterable[SourceReport]) -> list[ConfigProblem]:
-    return [
-        problem if problem.file else msgspec.structs.replace(problem, file=report.path)
-        for report in reports
-        for problem in report.problems
-    ]
-
-
-def _all_problems(snapshot: Snapshot) -> tuple[ConfigProblem, ...]:
-    return (*snapshot.problems, *_source_problems(snapshot.sources))

@@ -314,7 +314,8 @@ class Delivery:
         reporter.finished(report, verdict)
         self._results.keep(invocation, report, verdict, None)
         if not run.started:
-            if reply.failure is not None and reply.failure.kind is ProblemKind.BUSY:
+            # A project that changes in this very moment is one that changed before: its jobs wait.
+            if reply.failure is not None and reply.failure.kind in {ProblemKind.BUSY, ProblemKind.CHANGED}:
                 self._wait(job, reply.failure.message, BUSY_S)
                 return
             # It got as far as it ever will: an event, say, that no envelope can hold.
