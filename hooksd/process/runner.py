@@ -203,9 +203,11 @@ class Runner:
         self._reap_timer = self._loop.call_later(FIRST_REAP_S, self._reap)
 
     def _reap(self) -> None:
-        before, self._orphans = self._orphans, self._trees.reap_orphans()
+        before = self._orphans
+        self._orphans, reaped = self._trees.reap_orphans()
         self._reap_timer = None
-        if self._invocations or self._endings or before != self._orphans:
+        # Something that forks and ends all the time leaves as many alive as before, and ever more zombies.
+        if self._invocations or self._endings or reaped or before != self._orphans:
             self._reap_pause_s = FIRST_REAP_S
         elif self._orphans:
             self._reap_pause_s = min(2 * self._reap_pause_s, LONGEST_REAP_S)

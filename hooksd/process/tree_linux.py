@@ -27,7 +27,7 @@ from hooksd.process import exits_pidfd, orphans, proc
 from hooksd.process.orphans import Orphan, Orphans
 from hooksd.process.proc import Stat
 from hooksd.process.reserve import NoDescriptor, Reserve
-from hooksd.process.trees import Tree
+from hooksd.process.trees import OrphanCount, Tree
 
 
 __all__ = ["LinuxTrees", "is_possible"]
@@ -90,12 +90,13 @@ class LinuxTrees:
             for orphan in living.values()
         )
 
-    def reap_orphans(self) -> int:
+    def reap_orphans(self) -> OrphanCount:
         """Reap orphans that have ended."""
         try:
-            return len(self.reserve.lend(self.orphans.look).living)
+            living, reaped = self.reserve.lend(self.orphans.look)
         except NoDescriptor:
-            return 1
+            return OrphanCount(1, 0)
+        return OrphanCount(len(living), len(reaped))
 
     def close(self) -> None:
         """Reap a last time."""

@@ -9,7 +9,7 @@ import os
 import signal
 from contextlib import suppress
 
-from hooksd.process.trees import Tree
+from hooksd.process.trees import OrphanCount, Tree
 
 
 __all__ = ["PosixTrees"]
@@ -54,9 +54,9 @@ class PosixTrees:
         """Not knowable here."""
         return 0
 
-    def reap_orphans(self) -> int:
+    def reap_orphans(self) -> OrphanCount:
         """Orphans go to the system's first process, which reaps them."""
-        return 0
+        return OrphanCount(0, 0)
 
     def close(self) -> None:
         """Nothing was taken."""

@@ -8,10 +8,17 @@ number cannot come to mean anything else.
 from __future__ import annotations
 
 import sys
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-__all__ = ["Tree", "Trees", "choose"]
+__all__ = ["OrphanCount", "Tree", "Trees", "choose"]
+
+
+class OrphanCount(NamedTuple):
+    """What one look at the orphans of all hooks came to."""
+
+    living: int
+    reaped: int
 
 
 class Tree(Protocol):
@@ -47,8 +54,8 @@ class Trees(Protocol):
         """How many descendants of a hook that has exited are alive; 0 where the system cannot tell."""
         ...
 
-    def reap_orphans(self) -> int:
-        """Reap orphans of hooks that landed here and have ended. Gives how many still live."""
+    def reap_orphans(self) -> OrphanCount:
+        """Reap orphans of hooks that landed here and have ended."""
         ...
 
     def close(self) -> None:

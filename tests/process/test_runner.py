@@ -587,6 +587,32 @@ async def test_orphans_are_looked_for_ever_less_often(runner, helpers, monkeypat
     await helpers.until(lambda: runner._reap_timer is None, "there is nothing to look for")
 
 
+async def test_what_forks_and_ends_all_the_time_is_reaped_all_the_time(
+    runner, helpers, tmp_path, monkeypatch
+):
+    pauses = []
+    call_later = runner._loop.call_later
+    monkeypatch.setattr("hooksd.process.runner.FIRST_REAP_S", 0.1)
+    loop = SimpleNamespace(
+        call_later=lambda delay, callback: pauses.append(delay) or call_later(delay, callback),
+        create_future=runner._loop.create_future,
+        call_soon_threadsafe=runner._loop.call_soon_threadsafe,
+    )
+    monkeypatch.setattr(runner, "_loop", loop)
+    # As many live as before whenever it is looked at, and many have ended.
+    chain = (
+        "import os, time\nwhile not os.path.exists('stop'):\n  time.sleep(0.02)\n  if os.fork(): os._exit(0)"
+    )
+    command = f'{sys.executable} -c "{chain}" </dev/null >/dev/null 2>&1 &'
+
+    await runner.run(helpers.bash(command, cwd=str(tmp_path), timeout_s=None))
+    await helpers.until(lambda: len(pauses) >= 8, "it is looked for orphans")
+    (tmp_path / "stop").touch()
+
+    assert max(pauses) < 1
+    await helpers.until(lambda: not helpers.children(), "all are reaped")
+
+
 async def test_many_at_once(runner, helpers):
     results = await asyncio.gather(
         *(runner.run(helpers.bash(f"cat; exit {n}", stdin=b"%d" % n)) for n in range(40))
