@@ -11,7 +11,7 @@ from hooksd.config.plan import MATCHED, MAX_REMEMBERED_NAME, MAX_REMEMBERED_NAME
 from hooksd.config.settings import GuardSettings, Settings
 from hooksd.config.snapshot import Snapshot
 from hooksd.model.events import Event, EventName
-from hooksd.model.hooks import GuardAction, Hook, Mode, Scope
+from hooksd.model.hooks import ArgumentTest, GuardAction, Hook, Mode, Scope, ToolFilter
 
 
 MakeHook = Callable[..., Hook]
@@ -238,3 +238,43 @@ def test_the_order_of_a_plan(
 
     selected = snapshot.plan(agent, BEFORE).select(make_event("Bash"))
     assert [planned.hook.name for planned in selected] == [row[-1] for row in sorted(expected)]
+
+
+def test_conditions_of_a_hook_are_asked_against_the_event_as_it_is(
+    make_hook: MakeHook, make_event: MakeEvent, load: Load, snapshot_of: SnapshotOf
+) -> None:
+    rule = ToolFilter(tool_name="Bash", args=(ArgumentTest(name="command", contains="rm"),))
+    hook = msgspec.structs.replace(make_hook("a"), match=rule)
+    plan = snapshot_of([load(hook)]).plan("bamboo", BEFORE)
+    harmless = msgspec.structs.replace(make_event("Bash"), tool_arguments={"command": "ls"})
+
+    (planned,) = plan.select(harmless)
+
+    assert not planned.matches(harmless).matched
+    assert planned.matches(msgspec.structs.replace(harmless, tool_arguments={"command": "rm x"})).matched
+    assert plan.select(make_event("bash")) == ()
+    assert plan.select(make_event("(Bash)")) == ()
+    assert [why for _, why in plan.explain(make_event("bash"))] == ["the tool is not 'Bash'"]
+
+
+def test_a_hook_hears_what_else_an_event_of_another_dialect_is(
+    make_hook: MakeHook, make_event: MakeEvent, load: Load, snapshot_of: SnapshotOf
+) -> None:
+    after, error = EventName.TOOL_AFTER, EventName.TOOL_ERROR
+    hooks = [
+        msgspec.structs.replace(make_hook(name, event=name_of), dialect="chrys", source="shared")
+        for name, name_of in (("error", error), ("after", after))
+    ]
+    loaded = load(*hooks, name="shared", agents=("*",))
+    loaded = msgspec.structs.replace(loaded, source=msgspec.structs.replace(loaded.source, dialect="chrys"))
+    plan = snapshot_of([loaded]).plan("bamboo", after)
+    event = make_event("Bash", name=after)
+    failed = msgspec.structs.replace(event, also=(error,))
+
+    def heard(on: Event) -> list[str]:
+        return [planned.hook.path for planned in plan.select(on) if planned.matches(on).matched]
+
+    assert heard(event) == ["after"]
+    assert heard(failed) == ["after", "error"]
+    assert heard(msgspec.structs.replace(failed, agent="chrys")) == ["after"]
+    assert names(snapshot_of([loaded]).plan("chrys", after).select(event)) == ["after"]

@@ -142,7 +142,7 @@ def test_a_closed_pipe_is_quiet(home: Any) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["hooks.json", "hooksd.toml", "methods"])
+@pytest.mark.parametrize("name", ["hooks.json", "hooks.yaml", "hooksd.toml", "methods"])
 def test_schemas_are_json_schema(hooksd: Callable[..., Done], name: str) -> None:
     told = hooksd("schema", name).json
 
@@ -175,6 +175,42 @@ def test_what_init_writes_does_its_job(home: Any, hooksd: Callable[..., Done]) -
     blocked = hooksd("dispatch", "PreToolUse", "--payload", json.dumps(push))
     assert blocked.code == 1
     assert "force-pushing is forbidden" in blocked.out
+
+
+def test_what_init_writes_for_chrys_does_its_job(home: Any, hooksd: Callable[..., Done]) -> None:
+    written = hooksd("init", "--dialect", "chrys", "--json").json["written"]
+    home.start()
+    tool = {"name": "write_file", "kind": "filesystem.write", "args": {"path": "/etc/hosts"}}
+    harmless = {**tool, "args": {"path": "/tmp/x"}}
+
+    def dispatch(given: Any) -> Done:
+        payload = json.dumps({"tool": given})
+        return hooksd("dispatch", "before_tool_call", "--agent", "chrys", "--payload", payload)
+
+    assert [Path(path).name for path in written] == [
+        "hooks.yaml",
+        "hooks.yaml.schema.json",
+        "protect_etc.py",
+    ]
+    assert hooksd("validate", written[0]).code == 0
+    assert dispatch(harmless).code == 0
+    blocked = dispatch(tool)
+    assert blocked.code == 1
+    assert "write_file may not write below /etc" in blocked.out
+
+
+@pytest.mark.parametrize("name", ["x.yaml", "x.yml", ".chrys/hooks/hooks.json"])
+def test_validate_knows_chrys_files_by_their_names(
+    name: str, tmp_path: Path, hooksd: Callable[..., Done]
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('{"excution": 1}')
+
+    done = hooksd("validate", str(file))
+
+    assert done.code == 1
+    assert "unknown key `excution`" in done.out
 
 
 def test_validate_tells_file_line_path_and_hint(tmp_path: Path, hooksd: Callable[..., Done]) -> None:

@@ -877,3 +877,55 @@ def test_contexts_are_those_of_the_hooks_that_ran_in_order(
     assert outcome.contexts == tuple(
         context for one, reply in plan if one.hook.name in ran for context in reply.contexts
     )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Chrys' own rules, and hooks that are not for the event as it is now
+
+
+BAD_ANSWERS = [
+    ProblemKind.MALFORMED_OUTPUT,
+    ProblemKind.TRUNCATED_OUTPUT,
+    ProblemKind.UNKNOWN_DECISION,
+    ProblemKind.OVERSIZE_RESULT,
+]
+
+
+@pytest.mark.parametrize("kind", BAD_ANSWERS)
+def test_on_error_of_chrys_is_about_the_run_and_not_about_the_answer(kind: ProblemKind) -> None:
+    chrys = {"contract": Contract.CHRYS, "on_error": OnError.BLOCK}
+    client = {"contract": Contract.PROGRAMMATIC, "on_error": OnError.BLOCK}
+
+    assert run((planned(**chrys), failed(kind)))[0].decision is Decision.NONE
+    assert run((planned(guard=GUARD, **chrys), failed(kind)))[0].decision is Decision.BLOCK
+    assert run((planned(**client), failed(kind)))[0].decision is Decision.BLOCK
+    assert run((planned(**chrys), failed(ProblemKind.BUSY)))[0].decision is Decision.BLOCK
+
+
+def test_a_failure_that_is_to_be_ignored_is_told_quietly() -> None:
+    _, verdicts, _ = run(
+        (planned("ignored", on_error=OnError.IGNORE), failed()),
+        (planned("guarded", on_error=OnError.IGNORE, guard=GUARD), failed()),
+    )
+
+    assert (verdicts["ignored"].level, verdicts["guarded"].level) == (Level.INFO, Level.WARNING)
+    assert verdicts["ignored"].problem is not None
+
+
+def test_a_hook_that_is_left_out_is_as_if_it_were_not_there() -> None:
+    first, second = (
+        planned(
+            "first", load_problem=ConfigProblem(severity=Severity.ERROR, path="", message="x"), guard=GUARD
+        ),
+        planned("second"),
+    )
+    fold = Fold(event(), [first, second], accepts=ALL)
+
+    assert fold.coming is first
+    fold.leave_out()
+    assert fold.coming is second
+    step = fold.next()
+    assert step is not None
+    assert (step.planned, step.verdict) == (second, None)
+    assert fold.coming is None
+    assert fold.outcome([], 7).decision is Decision.NONE
