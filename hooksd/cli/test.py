@@ -27,7 +27,7 @@ examples:
   hooksd test PreToolUse                                   the configured hooks of that event
   hooksd test PreToolUse --hook 'bamboo:user:bamboo:PreToolUse[0].hooks[1]'
   hooksd test PreToolUse --command 'jq .tool_input >&2; exit 2'
-  hooksd test Stop --script ./hooks/tests-before-stop.sh --payload '{"stop_hook_active": true}'
+  hooksd test Stop --script ./hooks/tests-first.sh --payload '{"stop_hook_active": true}'
   hooksd test before_tool_call --dialect chrys             in Chrys' terms
 exit status: 0 none or allow, 1 ask or block
 """
