@@ -94,9 +94,11 @@ class Database:
     def commit(self) -> None:
         """Have everything on disk."""
         self._execute("COMMIT")
+        self.jobs.committed()
 
     def rollback(self) -> None:
         """Take everything back since `begin`, if there was one."""
+        self.jobs.rolled_back()
         if self._connection.in_transaction:
             self._execute("ROLLBACK")
 

@@ -1,6 +1,7 @@
 """The tables of the outbox, and how a database comes to have them.
 
-The counts are kept by triggers, so that they are exact at every commit, whoever makes it, and cost one row to read.
+Each index holds a part of the jobs only: what is kept for one job should cost few pages, since every page of a commit is
+written to the disk while somebody waits for it.
 """
 
 from __future__ import annotations
@@ -53,26 +54,9 @@ CREATE TABLE shared (
     content BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE counts (
-    state TEXT PRIMARY KEY,
-    jobs INTEGER NOT NULL
-) STRICT;
-INSERT INTO counts VALUES ('pending', 0), ('running', 0), ('done', 0), ('failed', 0);
-
 CREATE INDEX jobs_free ON jobs (lane, due_at) WHERE state = 'pending' AND owner IS NULL;
 CREATE INDEX jobs_owned ON jobs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (state, ended_at) WHERE ended_at IS NOT NULL;
-
-CREATE TRIGGER jobs_added AFTER INSERT ON jobs BEGIN
-    UPDATE counts SET jobs = jobs + 1 WHERE state = NEW.state;
-END;
-CREATE TRIGGER jobs_removed AFTER DELETE ON jobs BEGIN
-    UPDATE counts SET jobs = jobs - 1 WHERE state = OLD.state;
-END;
-CREATE TRIGGER jobs_moved AFTER UPDATE OF state ON jobs WHEN NEW.state <> OLD.state BEGIN
-    UPDATE counts SET jobs = jobs - 1 WHERE state = OLD.state;
-    UPDATE counts SET jobs = jobs + 1 WHERE state = NEW.state;
-END;
 """
 
 
@@ -99,15 +83,10 @@ def prepare(connection: sqlite3.Connection) -> None:
     try:
         version = _known_version(connection)
         if version == 0:
-            # Not `executescript`, which would commit first. A statement ends where the tokenizer says so: triggers have
-            # semicolons inside.
-            statement = ""
             text = _TABLES if _HAS_STRICT else _TABLES.replace(") STRICT;", ");")
-            for line in text.splitlines(keepends=True):
-                statement += line
-                if sqlite3.complete_statement(statement):
-                    connection.execute(statement)
-                    statement = ""
+            # Not `executescript`, which would commit first.
+            for statement in text.split(";"):
+                connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     except BaseException:

@@ -7,7 +7,9 @@ database's own; so that many callers can share one commit.
 from __future__ import annotations
 
 import hashlib
+import math
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import Any, Final
 
@@ -47,6 +49,8 @@ FAILED_KEPT_S: Final = 30 * 86_400.0
 """How long a dead letter waits for somebody."""
 FAILED_KEPT: Final = 10_000
 """Most dead letters; the oldest go first."""
+MEASURED_EVERY: Final = 100
+"""Jobs after which the file is measured anew: what they take besides their payload does not matter until then."""
 PRUNED_AT_ONCE: Final = 1_000
 """Most jobs removed in one transaction, since others wait for it."""
 
@@ -73,6 +77,26 @@ class JobTable:
     def __init__(self, connection: sqlite3.Connection, owner: Owner) -> None:
         self.owner = owner
         self._execute = connection.execute
+        self._counts: dict[str, int] | None = None
+        """As of the last commit of ours; those of other daemons are counted in at each recovery."""
+        self._changes: Counter[str] = Counter()
+        """By the transaction under way."""
+        self._announced = False
+        self._measured: tuple[OutboxLimits, int, int] | None = None
+        """For these limits, how many bytes and how many jobs may come until the file is measured again."""
+
+    def committed(self) -> None:
+        """The transaction has ended well."""
+        counts = self._counted()
+        for state, change in self._changes.items():
+            counts[state] += change
+        self._changes.clear()
+
+    def rolled_back(self) -> None:
+        """The transaction has not happened."""
+        self._changes.clear()
+        self._announced = False
+        self._measured = None
 
     # ------------------------------------------------------------------------------------------------------------------
     # Jobs that come and go
@@ -92,10 +116,9 @@ class JobTable:
         counts = self.counts()
         if counts.pending + counts.running + counts.failed + len(jobs) > limits.max_jobs:
             raise OutboxFull("limits.max_outbox_jobs", limits.max_jobs)
-        if self._size_bytes() + sum(len(job.payload) for job in jobs) > limits.max_bytes:
-            raise OutboxFull("limits.max_outbox_bytes", limits.max_bytes)
+        self._make_sure_of_room(jobs, limits)
         if hold:
-            self._announce(self.owner)
+            self._announce_this()
         owner = self.owner.instance if hold else None
         # Ascending, and after a prune not those of jobs that somebody may still know.
         last = self._execute("SELECT max(number) FROM jobs").fetchone()[0] or 0
@@ -121,12 +144,19 @@ class JobTable:
                 ),
             )
             names.append(job_name(number))
+        self._changes["pending"] += len(jobs)
         return tuple(names)
 
-    def _size_bytes(self) -> int:
-        pages = self._execute("PRAGMA page_count").fetchone()[0]
-        free = self._execute("PRAGMA freelist_count").fetchone()[0]
-        return int(pages - free) * PAGE_BYTES
+    def _make_sure_of_room(self, jobs: Sequence[NewJob], limits: OutboxLimits) -> None:
+        wanted = sum(len(job.payload) + len(job.shared) for job in jobs)
+        known, room, uses = self._measured or (limits, 0, 0)
+        if known is not limits or room < wanted or uses < len(jobs):
+            pages = self._execute("PRAGMA page_count").fetchone()[0]
+            free = self._execute("PRAGMA freelist_count").fetchone()[0]
+            room, uses = limits.max_bytes - (pages - free) * PAGE_BYTES, MEASURED_EVERY
+        if room < wanted:
+            raise OutboxFull("limits.max_outbox_bytes", limits.max_bytes)
+        self._measured = limits, room - wanted, uses - len(jobs)
 
     def _share(self, content: bytes) -> int | None:
         if not content:
@@ -138,6 +168,11 @@ class JobTable:
         return self._execute(
             "INSERT INTO shared (digest, content) VALUES (?, ?)", (digest, content)
         ).lastrowid
+
+    def _announce_this(self) -> None:
+        if not self._announced:
+            self._announce(self.owner)
+            self._announced = True
 
     def _announce(self, owner: Owner) -> None:
         self._execute(
@@ -202,9 +237,9 @@ class JobTable:
         row = self._row(job_id)
         if row is None or row.standing.place not in {Place.FREE, Place.HELD} or not self._may_have(row):
             return None
-        self._announce(self.owner)
+        self._announce_this()
         standing = self._follow(row, Move.START, now=now)
-        self._write(row.number, standing, owner=self.owner.instance)
+        self._write(row, standing, owner=self.owner.instance)
         return standing.starts
 
     def settle(self, job_id: str, attempt: Attempt, *, now: float, chance: float) -> Settled | None:
@@ -225,20 +260,25 @@ class JobTable:
         else:
             standing = self._follow(row, _ENDINGS[attempt.ending], now=now, chance=chance)
         ended_at = now if standing.place in {Place.DONE, Place.FAILED} else None
-        self._write(row.number, standing, owner=None, ended_at=ended_at)
-        if attempt.ending is not Ending.NOT_STARTED:
-            self._execute(
-                "UPDATE jobs SET exit_code = ?, error = ?, stderr_tail = ? WHERE number = ?",
-                (
-                    attempt.exit_code,
-                    attempt.error[:MAX_ERROR],
-                    attempt.stderr_tail[-MAX_STDERR_TAIL:],
-                    row.number,
-                ),
-            )
-        if standing.place is Place.DONE:
-            # Nothing needs it any more, and it may hold secrets.
-            self._execute("UPDATE jobs SET payload = x'', shared = NULL WHERE number = ?", (row.number,))
+        if attempt.ending is Ending.NOT_STARTED:
+            self._write(row, standing, owner=None)
+            return _settled(standing)
+        self._changed(row, standing)
+        # Of a job that is done nothing needs the payload any more, and it may hold secrets.
+        forgotten = ", payload = x'', shared = NULL" if standing.place is Place.DONE else ""
+        self._execute(
+            "UPDATE jobs SET state = ?, owner = NULL, due_at = ?, ended_at = ?, exit_code = ?, error = ?, "  # noqa: S608 - our own words
+            f"stderr_tail = ?{forgotten} WHERE number = ?",
+            (
+                standing.place.state.value,
+                standing.due_at,
+                ended_at,
+                attempt.exit_code,
+                attempt.error[:MAX_ERROR],
+                attempt.stderr_tail[-MAX_STDERR_TAIL:],
+                row.number,
+            ),
+        )
         return _settled(standing)
 
     def hand_over(self, job_id: str, owner: Owner) -> bool:
@@ -247,7 +287,7 @@ class JobTable:
         if row is None or row.owner != self.owner.instance or row.standing.place is not Place.RUNNING:
             return False
         self._announce(owner)
-        self._write(row.number, row.standing, owner=owner.instance)
+        self._write(row, row.standing, owner=owner.instance)
         return True
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -255,6 +295,7 @@ class JobTable:
 
     def recover(self, *, now: float) -> Recovered:
         """Take their jobs from owners that are dead, and fail those that have no start left."""
+        self._counts = None
         dead = []
         for instance, pid, started in self._execute("SELECT instance, pid, started FROM owners").fetchall():
             owner = Owner(instance=instance, pid=pid, started=started)
@@ -293,14 +334,14 @@ class JobTable:
                     self._fail(row, standing, told, now=now)
                     failed.append((job_name(row.number), row.hook, told))
                 else:
-                    self._write(row.number, standing, owner=None)
+                    self._write(row, standing, owner=None)
                     freed += 1
                     if row.standing.place is Place.RUNNING:
                         self._execute("UPDATE jobs SET error = ? WHERE number = ?", (why, row.number))
         return freed, failed
 
     def _fail(self, row: _Row, standing: Standing, why: str, *, now: float) -> None:
-        self._write(row.number, standing, owner=None, ended_at=now)
+        self._write(row, standing, owner=None, ended_at=now)
         # What the last run said stays: it may tell more.
         self._execute("UPDATE jobs SET error = ? WHERE number = ?", (why[:MAX_ERROR], row.number))
 
@@ -348,16 +389,19 @@ class JobTable:
         """
         row = self._known(_number(job_id))
         standing = self._by_hand(row, Move.RETRY, now=now)
-        self._write(row.number, standing, owner=None)
+        self._write(row, standing, owner=None)
         self._grant_a_start("number = ?", row.number)
 
     def retry_all(self, *, now: float) -> int:
         """As `retry`, of every job that has failed; gives how many."""
         self._grant_a_start("state = 'failed'")
-        return self._execute(
+        retried = self._execute(
             "UPDATE jobs SET state = 'pending', starts = 0, due_at = ?, ended_at = NULL WHERE state = 'failed'",
             (now,),
         ).rowcount
+        self._changes["failed"] -= retried
+        self._changes["pending"] += retried
+        return retried
 
     def _grant_a_start(self, which: str, *values: object) -> None:
         """Where the rules allow no start at all, who asks by hand means one."""
@@ -373,18 +417,22 @@ class JobTable:
         row = self._known(_number(job_id))
         self._by_hand(row, Move.DISCARD, now=0.0)
         self._execute("DELETE FROM jobs WHERE number = ?", (row.number,))
+        self._changes[row.standing.place.state] -= 1
 
     def discard_all(self, state: JobState) -> int:
         """Give up every job in a state that nobody has; gives how many."""
-        return self._execute("DELETE FROM jobs WHERE state = ? AND owner IS NULL", (state.value,)).rowcount
+        return self._deleted(state, "state = ? AND owner IS NULL", state.value)
+
+    def _deleted(self, state: JobState, which: str, *values: object) -> int:
+        gone = self._execute(f"DELETE FROM jobs WHERE {which}", values).rowcount  # noqa: S608 - our own words
+        self._changes[state] -= gone
+        return gone
 
     def withdraw(self, job_ids: Iterable[str]) -> None:
         """Take back jobs that this owner holds: whoever handed them in is gone before they were promised."""
         for job_id in job_ids:
-            self._execute(
-                "DELETE FROM jobs WHERE number = ? AND owner = ? AND state = 'pending'",
-                (job_number(job_id), self.owner.instance),
-            )
+            which = "number = ? AND owner = ? AND state = 'pending'"
+            self._deleted(JobState.PENDING, which, job_number(job_id), self.owner.instance)
 
     def prune(self, *, now: float) -> tuple[int, int]:
         """Remove jobs that ended long ago, or are too many; gives how many that were done, and that had failed."""
@@ -398,27 +446,34 @@ class JobTable:
         return done, failed
 
     def _remove_ended(self, state: JobState, *, before: float, most: int) -> int:
-        count = getattr(self.counts(), state.value)
-        old = self._execute(
-            "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE state = ? AND ended_at < ? "
-            "ORDER BY ended_at LIMIT ?)",
-            (state.value, before, PRUNED_AT_ONCE),
-        ).rowcount
-        too_many = min(max(count - old - most, 0), PRUNED_AT_ONCE)
+        which = (
+            "number IN (SELECT number FROM jobs WHERE state = ? AND ended_at < ? ORDER BY ended_at LIMIT ?)"
+        )
+        old = self._deleted(state, which, state.value, before, PRUNED_AT_ONCE)
+        too_many = min(max(getattr(self.counts(), state.value) - most, 0), PRUNED_AT_ONCE)
         if not too_many:
             return old
-        return (
-            old
-            + self._execute(
-                "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE state = ? AND ended_at IS NOT NULL "
-                "ORDER BY ended_at LIMIT ?)",
-                (state.value, too_many),
-            ).rowcount
-        )
+        return old + self._deleted(state, which, state.value, math.inf, too_many)
 
     def counts(self) -> Counts:
-        """How many jobs there are, by state."""
-        return Counts(**dict(self._execute("SELECT state, jobs FROM counts").fetchall()))
+        """How many jobs there are, by state, with what the transaction under way changes."""
+        counts = self._counted()
+        return Counts(**{state: count + self._changes[state] for state, count in counts.items()})
+
+    def _counted(self) -> dict[str, int]:
+        if self._counts is None:
+            # Each of these is answered from an index.
+            counts: Counter[str] = Counter({state.value: 0 for state in JobState})
+            for query in (
+                "SELECT 'pending', count(*) FROM jobs WHERE state = 'pending' AND owner IS NULL",
+                "SELECT state, count(*) FROM jobs WHERE owner IS NOT NULL GROUP BY state",
+                "SELECT state, count(*) FROM jobs WHERE ended_at IS NOT NULL GROUP BY state",
+            ):
+                for state, count in self._execute(query):
+                    counts[state] += count
+            # They have what the transaction under way has changed, which may yet be taken back.
+            self._counts = {state: count - self._changes[state] for state, count in counts.items()}
+        return self._counts
 
     # ------------------------------------------------------------------------------------------------------------------
 
@@ -470,8 +525,9 @@ class JobTable:
             raise JobBusy(job_name(row.number), _REFUSALS[row.standing.place]) from None
 
     def _write(
-        self, number: int, standing: Standing, *, owner: int | None, ended_at: float | None = None
+        self, row: _Row, standing: Standing, *, owner: int | None, ended_at: float | None = None
     ) -> None:
+        self._changed(row, standing)
         self._execute(
             "UPDATE jobs SET state = ?, owner = ?, starts = ?, due_at = ?, started_at = ?, ended_at = ? "
             "WHERE number = ?",
@@ -482,9 +538,15 @@ class JobTable:
                 standing.due_at,
                 standing.started_at,
                 ended_at,
-                number,
+                row.number,
             ),
         )
+
+    def _changed(self, row: _Row, standing: Standing) -> None:
+        before, after = row.standing.place.state, standing.place.state
+        if before is not after:
+            self._changes[before] -= 1
+            self._changes[after] += 1
 
 
 _REFUSALS: Final = {

@@ -78,7 +78,9 @@ class Writer:
         self._owner = owner
         self._listener = listener
         self._loop = loop
-        self._queue: SimpleQueue[_Told[Any] | None] = SimpleQueue()
+        self._gathered: list[_Told[Any]] = []
+        """Posted in this turn of the loop: handed over together, so that the thread does not wait for its own waiters."""
+        self._queue: SimpleQueue[list[_Told[Any]] | None] = SimpleQueue()
         self._owed: list[_Told[Any]] = []
         self._database: Database | None = None
         self._identity = (0, 0)
@@ -102,13 +104,21 @@ class Writer:
         if self._closing:
             future.set_exception(OutboxClosed())
         else:
-            self._queue.put(_Told(work, future, owed=owed))
+            if not self._gathered:
+                self._loop.call_soon(self._hand_over)
+            self._gathered.append(_Told(work, future, owed=owed))
         return future
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            self._queue.put(gathered)
 
     async def aclose(self) -> None:
         """Do what was posted, then close the database and end the thread."""
         if not self._closing:
             self._closing = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.shield(self._ended)
         self._thread.join()
@@ -116,11 +126,12 @@ class Writer:
     def _finish(self) -> None:
         """The thread has ended; should it have done so by a fault of ours, nobody must wait for it for ever."""
         self._closing = True
+        self._hand_over()
         with suppress(Empty):
             while True:
-                told = self._queue.get_nowait()
-                if told is not None and not told.future.done():
-                    told.future.set_exception(OutboxClosed())
+                for told in self._queue.get_nowait() or ():
+                    if not told.future.done():
+                        told.future.set_exception(OutboxClosed())
         self._ended.set_result(None)
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -147,12 +158,12 @@ class Writer:
         """Wait for something to do and take all that waits; false with the last of it."""
         batch: list[_Told[Any]] = []
         try:
-            told = self._queue.get(timeout=OWED_RETRY_S if self._owed else None)
-            while told is not None:
-                batch.append(told)
-                if len(batch) == MAX_BATCH:
+            gathered = self._queue.get(timeout=OWED_RETRY_S if self._owed else None)
+            while gathered is not None:
+                batch += gathered
+                if len(batch) >= MAX_BATCH:
                     return batch, True
-                told = self._queue.get_nowait()
+                gathered = self._queue.get_nowait()
         except Empty:
             return batch, True
         return batch, False
