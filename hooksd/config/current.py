@@ -155,8 +155,13 @@ class Current:
 
     @property
     def degraded(self) -> bool:
-        """Whether something is invalid (design rule 4)."""
-        files = [*self.base.files, *(file for project in self.projects.values() for file in project.files)]
+        """Whether something is invalid (design rule 4); of a project only where somebody trusted it."""
+        trusted = [
+            project
+            for project in self.projects.values()
+            if project.judgement is not None and project.judgement.grant is not None
+        ]
+        files = [*self.base.files, *(file for project in trusted for file in project.files)]
         return self.base.settings.state is SourceState.INVALID or any(
             file.examined.state is SourceState.INVALID for file in files
         )

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from hooksd.config.files import Signature, follow, read_file, sign, signed_times
+from hooksd.config.files import MAX_FILE_BYTES, Signature, follow, read_file, sign, signed_times
 from hooksd.model.problems import ConfigProblem, Severity
 
 
@@ -24,6 +24,9 @@ MAX_REMEMBERED: Final = 4096
 
 STEADY_NS: Final = 2_000_000_000
 """A file that changed less than this before it was read is read again the next time. The coarsest clock (FAT) ticks so."""
+
+_SIZE: Final = 2
+"""Where a signature of a file that is there has its size."""
 
 _TRIES: Final = 3
 """How often a file is read that changes under our hands."""
@@ -74,6 +77,10 @@ class FileDigests:
             _, directories = follow(path)
             signature = sign(path, directories)
             now_ns = time.time_ns()
+            if len(signature) > _SIZE and signature[_SIZE] > MAX_FILE_BYTES:
+                return Known(
+                    signature=signature, directories=directories, problem=_too_large(path, signature[_SIZE])
+                ), b""
             reading = read_file(path, signature, directories)
             if reading.file is not None:
                 data = reading.file.data
@@ -97,3 +104,13 @@ class FileDigests:
             file=path,
         )
         return Known(signature=sign(path, ()), directories=(), problem=problem), b""
+
+
+def _too_large(path: str, size: int) -> ConfigProblem:
+    return ConfigProblem(
+        severity=Severity.ERROR,
+        path="",
+        message=f"the file is {size} bytes long; one that a hook names may have {MAX_FILE_BYTES} (MAX_FILE_BYTES)",
+        hint="let the hook name a smaller file that reads this one",
+        file=path,
+    )

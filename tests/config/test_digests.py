@@ -81,6 +81,15 @@ def test_a_file_that_is_gone_or_none_has_a_problem(file: Path) -> None:
     assert known.look(str(file.parent)).sha256 == ""
 
 
+def test_a_file_that_is_too_large_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "MAX_FILE_BYTES", 2)
+    found = reads(monkeypatch)
+    problem = FileDigests().look(str(file)).problem
+
+    assert "3 bytes long; one that a hook names may have 2" in str(problem and problem.message)
+    assert found == []
+
+
 def test_a_file_that_never_stands_still_has_a_problem(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hooksd.config.files import Reading
 

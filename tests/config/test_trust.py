@@ -141,6 +141,10 @@ async def test_a_hostile_project_does_not_degrade_the_daemon(house: House) -> No
 
     assert report(snapshot).state is SourceState.UNTRUSTED
     assert house.store.status().state == "ready"
+    house.hooks.unlink()
+    os.mkfifo(house.hooks)
+    assert report(await house.open()).state is SourceState.INVALID
+    assert house.store.status().state == "ready"
 
 
 async def test_a_trusted_project_runs_pinned(house: House) -> None:
@@ -323,6 +327,7 @@ async def test_a_new_file_that_is_refused_takes_nothing_away(house: House) -> No
     snapshot = await house.open()
 
     assert report(snapshot).state is SourceState.LOADED
+    assert house.store.status().state == "degraded"
     refused = report(snapshot, "project-json")
     assert (refused.state, refused.hooks) == (SourceState.INVALID, 0)
     assert "nothing of it was granted" in refused.problems[-1].message
