@@ -602,10 +602,15 @@ async def test_what_forks_and_ends_all_the_time_is_reaped_all_the_time(
     # As many live as before whenever it is looked at, and many have ended.
     chain = (
         "import os, time\nwhile not os.path.exists('stop'):\n  time.sleep(0.02)\n  if os.fork(): os._exit(0)"
+        "\n  open('going', 'w').close()"
     )
     command = f'{sys.executable} -c "{chain}" </dev/null >/dev/null 2>&1 &'
 
     await runner.run(helpers.bash(command, cwd=str(tmp_path), timeout_s=None))
+    # The interpreter takes its time to start, and nothing happens until then.
+    await helpers.until((tmp_path / "going").exists, "it forks and ends")
+    await helpers.until(lambda: pauses[-1] == 0.1, "that is noticed")
+    pauses.clear()
     await helpers.until(lambda: len(pauses) >= 8, "it is looked for orphans")
     (tmp_path / "stop").touch()
 
