@@ -73,12 +73,12 @@ def test_every_node_knows_where_it_stands() -> None:
 
 
 def test_the_first_of_two_keys_counts_and_the_other_is_kept_count_of() -> None:
-    text = "a: 1\nb: {c: 1, c: 2}\na: 3\n"
+    text = "a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n"
     root = parse_yaml(text).root
     assert root is not None
 
     assert to_plain(root) == {"a": 1, "b": {"c": 1}}
-    assert root.duplicates == [("a", text.rindex("a:"))]
+    assert root.duplicates == [("a", text.index("a: 3")), ("a", text.index("a: 4"))]
     assert root.value["b"].duplicates == [("c", text.index("c: 2"))]
 
 
