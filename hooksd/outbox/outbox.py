@@ -138,17 +138,10 @@ class Outbox:
         """
         now, limits, wanted = self._clock(), self._limits(), tuple(jobs)
         writer = await self._at_work()
-        adding = writer.post(lambda database: database.jobs.add(wanted, now=now, hold=hold, limits=limits))
-        try:
-            return await asyncio.shield(adding)
-        except asyncio.CancelledError:
-            adding.add_done_callback(self._withdraw)
-            raise
-
-    def _withdraw(self, adding: asyncio.Future[tuple[str, ...]]) -> None:
-        if not adding.cancelled() and adding.exception() is None:
-            names = adding.result()
-            self._post(lambda database: database.jobs.withdraw(names))
+        return await writer.post(
+            lambda database: database.jobs.add(wanted, now=now, hold=hold, limits=limits),
+            undo=lambda database, names: database.jobs.withdraw(names),
+        )
 
     async def due(self, limit: int, *, skip: AbstractSet[str] = frozenset()) -> Due:
         """What can be started now: at most one job of each lane, the one due longest first.

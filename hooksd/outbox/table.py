@@ -81,6 +81,8 @@ class JobTable:
         """As of the last commit of ours; those of other daemons are counted in at each recovery."""
         self._changes: Counter[str] = Counter()
         """By the transaction under way."""
+        self._last: int | None = None
+        """The greatest number so far, known while nobody else can write."""
         self._announced = False
         self._measured: tuple[OutboxLimits, int, int] | None = None
         """For these limits, how many bytes and how many jobs may come until the file is measured again."""
@@ -91,10 +93,12 @@ class JobTable:
         for state, change in self._changes.items():
             counts[state] += change
         self._changes.clear()
+        self._last = None
 
     def rolled_back(self) -> None:
         """The transaction has not happened."""
         self._changes.clear()
+        self._last = None
         self._announced = False
         self._measured = None
 
@@ -120,9 +124,10 @@ class JobTable:
         if hold:
             self._announce_this()
         owner = self.owner.instance if hold else None
+        if self._last is None:
+            self._last = self._execute("SELECT max(number) FROM jobs").fetchone()[0] or 0
         # Ascending, and after a prune not those of jobs that somebody may still know.
-        last = self._execute("SELECT max(number) FROM jobs").fetchone()[0] or 0
-        number = max(last, int(now * 1000) << 20)
+        number = max(self._last, int(now * 1000) << 20)
         names = []
         for job in jobs:
             number += 1
@@ -144,13 +149,14 @@ class JobTable:
                 ),
             )
             names.append(job_name(number))
+        self._last = number
         self._changes["pending"] += len(jobs)
         return tuple(names)
 
     def _make_sure_of_room(self, jobs: Sequence[NewJob], limits: OutboxLimits) -> None:
         wanted = sum(len(job.payload) + len(job.shared) for job in jobs)
         known, room, uses = self._measured or (limits, 0, 0)
-        if known is not limits or room < wanted or uses < len(jobs):
+        if known != limits or room < wanted or uses < len(jobs):
             pages = self._execute("PRAGMA page_count").fetchone()[0]
             free = self._execute("PRAGMA freelist_count").fetchone()[0]
             room, uses = limits.max_bytes - (pages - free) * PAGE_BYTES, MEASURED_EVERY

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -49,14 +50,22 @@ class Listener(Protocol):
 
 
 class _Told(Generic[T]):
-    """One thing to do, and who waits for it; `owed` if it must be done even where it fails at first."""
+    """One thing to do, and who waits for it; see `Writer.post`."""
 
-    __slots__ = ("future", "owed", "work")
+    __slots__ = ("future", "owed", "undo", "work")
 
-    def __init__(self, work: Callable[[Database], T], future: asyncio.Future[T], *, owed: bool) -> None:
+    def __init__(
+        self,
+        work: Callable[[Database], T],
+        future: asyncio.Future[T],
+        *,
+        owed: bool,
+        undo: Callable[[Database, T], None] | None,
+    ) -> None:
         self.work = work
         self.future = future
         self.owed = owed
+        self.undo = undo
 
 
 _Answers = list[tuple[_Told[Any], Any]]
@@ -84,21 +93,29 @@ class Writer:
         self._owed: list[_Told[Any]] = []
         self._database: Database | None = None
         self._identity = (0, 0)
+        self._counts = Counts()
         self._troubles: dict[str, OutboxUnusable] = {}
         self._closing = False
         self._ended: asyncio.Future[None] = loop.create_future()
         self._thread = threading.Thread(target=self._run, name="hooksd-outbox", daemon=True)
         self._thread.start()
 
-    def post(self, work: Callable[[Database], T], *, owed: bool = False) -> asyncio.Future[T]:
+    def post(
+        self,
+        work: Callable[[Database], T],
+        *,
+        owed: bool = False,
+        undo: Callable[[Database, T], None] | None = None,
+    ) -> asyncio.Future[T]:
         """Have something done in a transaction; the future is resolved once it is on disk.
 
-        The future fails with an `OutboxError`. Cancelling it undoes nothing.
+        The future fails with an `OutboxError`. Cancelling it undoes nothing, unless there is an `undo`.
 
         Args:
             work: Called in the thread. Raises `OutboxError` only before it has written anything.
             owed: Where it fails, the future says so, and it is tried again until it is done: a run that has ended
                 cannot be repeated to say so.
+            undo: Called like `work`, with its result, where nobody waits for that any more.
         """
         future: asyncio.Future[T] = self._loop.create_future()
         if self._closing:
@@ -106,7 +123,7 @@ class Writer:
         else:
             if not self._gathered:
                 self._loop.call_soon(self._hand_over)
-            self._gathered.append(_Told(work, future, owed=owed))
+            self._gathered.append(_Told(work, future, owed=owed, undo=undo))
         return future
 
     def _hand_over(self) -> None:
@@ -122,6 +139,20 @@ class Writer:
             self._queue.put(None)
         await asyncio.shield(self._ended)
         self._thread.join()
+
+    def _answer(self, answers: _Answers, counts: Counts) -> None:
+        """In one call for a batch: each wakes the loop."""
+        self._listener.committed(counts)
+        for told, answer in answers:
+            if told.future.done():
+                # Cancelled, or it was told before that this is still owed.
+                if told.undo is not None and not isinstance(answer, Exception):
+                    # At the end of the daemon nothing is posted any more; the job is then given back.
+                    self.post(partial(_undone, told.undo, answer)).add_done_callback(_seen)
+            elif isinstance(answer, Exception):
+                told.future.set_exception(answer)
+            else:
+                told.future.set_result(answer)
 
     def _finish(self) -> None:
         """The thread has ended; should it have done so by a fault of ours, nobody must wait for it for ever."""
@@ -145,7 +176,8 @@ class Writer:
                 batch = [*self._owed, *batch]
                 self._owed = []
                 if batch:
-                    self._on_loop(_resolve, self._carry_out(batch))
+                    answers = self._carry_out(batch)
+                    self._on_loop(self._answer, answers, self._counts)
                     self._tidy()
         except Exception as error:  # noqa: BLE001 - the loop tells of it like of any fault of ours
             context = {"message": "the outbox's thread has ended", "exception": error}
@@ -195,9 +227,8 @@ class Writer:
                 answers.append((told, told.work(database)))
             except OutboxError as error:
                 answers.append((told, error))
-        counts = database.jobs.counts()
         database.commit()
-        self._on_loop(self._listener.committed, counts)
+        self._counts = database.jobs.counts()
         self._mend("transaction")
         return answers
 
@@ -268,12 +299,10 @@ class Writer:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
-def _resolve(answers: _Answers) -> None:
-    for told, answer in answers:
-        if told.future.done():
-            # Cancelled, or it was told before that this is still owed.
-            continue
-        if isinstance(answer, Exception):
-            told.future.set_exception(answer)
-        else:
-            told.future.set_result(answer)
+def _undone(undo: Callable[[Database, T], None], result: T, database: Database) -> None:
+    undo(database, result)
+
+
+def _seen(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
