@@ -11,7 +11,6 @@ import contextlib
 import os
 import shlex
 import sys
-import termios
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TextIO
@@ -156,6 +155,8 @@ def _own_terminal() -> Iterator[TextIO]:
 
 def _said_yes(speaker: Terminal, tty: TextIO, found: TrustReview) -> bool:
     """Ask, and whether the answer was the whole word; what was typed before the question does not count."""
+    import termios  # late: not every system has it, and the help of all commands must work everywhere
+
     speaker.line()
     if not found.diff_is_whole:
         speaker.line(

@@ -49,6 +49,9 @@ MAX_GRANT_BYTES: Final = 33_554_432
 
 _DIRECTORY: Final = "trust"
 _HEADER_BYTES: Final = 64 * 1024
+_OPEN: Final = (
+    os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+)
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
@@ -257,7 +260,7 @@ class Grants:
         """The grant in a file, which must be that of `root` if one is given; None if there is none."""
         whose = root or ""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = os.open(path, _OPEN)
             try:
                 why = _fault(os.fstat(descriptor))
                 raw = b"" if why else _read_all(descriptor, MAX_GRANT_BYTES + _HEADER_BYTES)

@@ -7,7 +7,6 @@ A name that was not there when the project was granted, and is now, was not gran
 from __future__ import annotations
 
 import os
-import threading
 from typing import Final
 
 from hooksd.config.digests import FileDigests
@@ -25,11 +24,12 @@ _Looks = tuple[tuple[str, tuple[str, ...], Signature], ...]
 
 
 class PinCheck:
-    """Checks hooks, and remembers what it found by what `stat` says. May be used in several threads."""
+    """Checks hooks, and remembers what it found by what `stat` says. May be used in several threads.
+
+    No check waits for another: one may hang on a dead network disk.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._digests = FileDigests()
         self._passed: dict[tuple[int, str], tuple[Hook, _Looks]] = {}
 
     def passes_now(self, hook: Hook, cwd: str) -> bool:
@@ -59,21 +59,22 @@ class PinCheck:
         """
         if hook.pins is None:
             raise TypeError(f"{hook.name} has no pins")
-        with self._lock:
-            fault, looks, steady = self._check(hook, hook.pins, cwd)
-            if fault is None and steady:
-                if len(self._passed) >= MAX_CHECKED:
-                    self._passed.clear()
-                self._passed[id(hook), cwd] = (hook, looks)
-            else:
-                self._passed.pop((id(hook), cwd), None)
+        fault, looks, steady = self._check(hook, hook.pins, cwd)
+        if fault is None and steady:
+            if len(self._passed) >= MAX_CHECKED:
+                self._passed.clear()
+            self._passed[id(hook), cwd] = (hook, looks)
+        else:
+            self._passed.pop((id(hook), cwd), None)
         return fault
 
-    def _check(self, hook: Hook, pins: Pins, cwd: str) -> tuple[str | None, _Looks, bool]:
+    @staticmethod
+    def _check(hook: Hook, pins: Pins, cwd: str) -> tuple[str | None, _Looks, bool]:
         granted = dict(pins.files)
         names = {os.path.basename(place) for place in granted}
         looks: list[tuple[str, tuple[str, ...], Signature]] = []
         steady = True
+        digests = FileDigests()
         for word in named_words(hook.handler):
             path = os.path.join(cwd, word)
             signature = sign(path, ())
@@ -91,7 +92,7 @@ class PinCheck:
             expected = granted.get(place)
             if expected is None:
                 return f"{place} was not there when the project was granted trust", (), False
-            known = self._digests.look(path)
+            known = digests.look(path)
             if known.problem is not None:
                 return f"{place}: {known.problem.message}", (), False
             if known.sha256 != expected:

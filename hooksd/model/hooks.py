@@ -228,7 +228,7 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     """Why a hook that is known is not run: its project is not trusted, or is no longer what was trusted.
 
     Attributes:
-        kind: `untrusted` or `changed`.
+        kind: `untrusted` or `changed`; `timeout` where that could not be found out in time.
         message: Of the problem that every dispatch tells.
         hint: What to do about it.
         blocks: Whether it blocks the gates it is for; a guard makes it block in any case.

@@ -55,15 +55,11 @@ class PinGate:
             async with asyncio.timeout(left_s):
                 fault = await loop.run_in_executor(None, self._check.fault, hook, cwd)
         except TimeoutError:
-            # A dead network disk must not hold a gate up; the thread waits on without us.
-            message = "the files it names could not be checked in time, so it was not started"
-            return Reply(failure=HookProblem(kind=ProblemKind.TIMEOUT, message=message))
-        if fault is None:
-            return None
-        changed = Withheld(
-            kind=ProblemKind.CHANGED,
-            message=f"this project has changed since it was trusted: {fault}",
-            hint=pins.hint,
-            blocks=pins.blocks,
-        )
-        return withheld_reply(hook, changed, event)
+            # A dead network disk must not hold anybody up, nor open a gate; the thread waits on without us.
+            kind, told = ProblemKind.TIMEOUT, "the files it names could not be checked in time"
+        else:
+            if fault is None:
+                return None
+            kind, told = ProblemKind.CHANGED, f"this project has changed since it was trusted: {fault}"
+        stopped = Withheld(kind=kind, message=told, hint=pins.hint, blocks=pins.blocks)
+        return withheld_reply(hook, stopped, event)

@@ -249,7 +249,8 @@ async def test_a_check_that_hangs_costs_no_more_than_the_time_of_the_hook(
         go_on.set()
     (report,) = outcome.handlers
 
-    assert report.status is Status.TIMEOUT
+    assert (report.status, outcome.decision) == (Status.TIMEOUT, Decision.BLOCK)
+    assert "budget" in report.problem.message
     assert took_s < 20
 
 
