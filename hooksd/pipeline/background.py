@@ -19,7 +19,7 @@ from hooksd.model.errors import ProtocolError
 from hooksd.model.events import Event, EventName
 
 
-__all__ = ["DrainSpan", "Drained", "Grace", "Kind", "Work", "drain", "span_of"]
+__all__ = ["DrainSpan", "Drained", "Grace", "Kind", "Work", "again", "drain", "span_of"]
 
 
 class Kind(Enum):
@@ -113,6 +113,17 @@ class Work:
         if self.cut is None:
             self.cut = error
             self.task.cancel()
+
+
+def again(error: ProtocolError) -> ProtocolError:
+    """The same error once more, to be raised.
+
+    An error that was raised holds every frame that it went through, with the payload of the event. One that is kept where
+    such a frame sees it would keep all of that until the next collection.
+    """
+    return ProtocolError(
+        error.code, error.message, kind=error.kind, detail=error.detail, problems=error.problems
+    )
 
 
 Grace = Callable[[Work], float | None]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -26,7 +27,7 @@ from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Recorder
 from hooksd.outbox.outbox import Outbox
 from hooksd.pipeline import dry_run as dry_runs
-from hooksd.pipeline.background import Kind, Work, span_of
+from hooksd.pipeline.background import DrainSpan, Kind, Work, again, span_of
 from hooksd.pipeline.delivery import Delivery
 from hooksd.pipeline.detachment import Detachment
 from hooksd.pipeline.durable import Frozen
@@ -234,20 +235,26 @@ class Pipeline:
             hooks, ids = self._deliver(execution, event, options, snapshot)
             handlers = tuple(map(started, hooks, ids))
             return Outcome(event=event.native, revision=snapshot.revision, handlers=handlers)
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a dispatch must run in a task")
         hooks = self._select(snapshot, event)
         sequence = self._pass(execution, event, options, snapshot, hooks)
         execution.observe(event)
         work = Work(Kind.GATE if event.gate else Kind.OBSERVER, span_of(event))
+        with self._in_progress(execution, work):
+            return await sequence.run(work, snapshot.revision)
+
+    @contextmanager
+    def _in_progress(self, execution: Execution | None, work: Work) -> Iterator[None]:
+        """Keep what a caller waits for on the books, in its own task; what cuts it off is what the caller is told."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a dispatch must run in a task")
         self.executions.begin(execution, work, task)
         try:
-            return await sequence.run(work, snapshot.revision)
+            yield
         except asyncio.CancelledError:
             # Who cut it off cancelled the task once; any further cancellation is the caller's own and goes on.
             if work.cut is not None and task.uncancel() == 0:
-                raise work.cut from None
+                raise again(work.cut) from None
             raise
         finally:
             self.executions.end(execution, work)
@@ -446,20 +453,21 @@ class Pipeline:
         event = dry_runs.pretended_event(params, self._dialects)
         described = params.handler()
         planned = [dry_runs.described_hook(params, self._dialects)] if described else []
-        snapshot = await self._store.open(params.workspace_path, self.registry.hooks)
-        if not described:
-            planned = self._tested(params, event, snapshot)
         options = DispatchOptions(env=params.env, cwd=params.cwd, depth=depth)
         trace = Trace.new()
-        runs = await dry_runs.dry_run(
-            planned,
-            event,
-            self._call("", params.workspace_path, options, snapshot, event, trace),
-            self._house.invoker,
-            self._reporter("", event, snapshot, trace, dry_run=True),
-            self._dialects[event.agent],
-            written=not described,
-        )
+        with self._in_progress(None, Work(Kind.GATE, DrainSpan.NONE)):
+            snapshot = await self._store.open(params.workspace_path, self.registry.hooks)
+            if not described:
+                planned = self._tested(params, event, snapshot)
+            runs = await dry_runs.dry_run(
+                planned,
+                event,
+                self._call("", params.workspace_path, options, snapshot, event, trace),
+                self._house.invoker,
+                self._reporter("", event, snapshot, trace, dry_run=True),
+                self._dialects[event.agent],
+                written=not described,
+            )
         return runs[0] if described else HookTestResult(results=runs)
 
     def _tested(self, params: HookTestParams, event: Event, snapshot: Snapshot) -> list[PlannedHook]:

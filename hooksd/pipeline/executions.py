@@ -241,13 +241,21 @@ class Executions:
             )
         )
 
-    def begin(self, execution: Execution, work: Work, task: asyncio.Task[Any]) -> None:
-        """Something is in progress for an execution: it is not idle until `end`. `task` carries it out."""
+    def begin(self, execution: Execution | None, work: Work, task: asyncio.Task[Any]) -> None:
+        """Something is in progress: its execution is not idle until `end`, and the shutdown waits for it.
+
+        Args:
+            execution: Whose it is; None for a dry run, which belongs to none.
+            work: What it is.
+            task: What carries it out.
+        """
         work.task = task
+        self.works.add(work)
+        if execution is None:
+            return
         if execution.works is None:
             execution.works = set()
         execution.works.add(work)
-        self.works.add(work)
         if self._open.get(execution.id) is execution:
             self._idle.pop(execution.id, None)
 
@@ -258,10 +266,12 @@ class Executions:
         task.add_done_callback(lambda _: self.end(execution, work))
         self.begin(execution, work, task)
 
-    def end(self, execution: Execution, work: Work) -> None:
+    def end(self, execution: Execution | None, work: Work) -> None:
         """The counterpart of `begin`."""
         work.finish()
         self.works.discard(work)
+        if execution is None:
+            return
         if execution.works is not None:
             execution.works.discard(work)
             if execution.works:

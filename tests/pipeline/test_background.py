@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -13,13 +15,17 @@ from hooksd.model.errors import ProtocolError
 from hooksd.model.problems import ProblemKind
 from hooksd.model.records import Level
 from hooksd.model.report import Status
+from hooksd.pipeline.dispatch import DispatchOptions
 from hooksd.protocol.errors import ErrorCode
 from hooksd.protocol.methods.executions import DrainScope
+from hooksd.protocol.methods.hooks import HookTestParams
 from hooksd.protocol.methods.programmatic import HookRegisterParams, RegistrationMode
 
 
 Bench = Any
 """The class is in conftest.py, which cannot be imported."""
+
+PAYLOAD = {"tool_name": "Bash", "tool_call_id": "c-1", "parsed_args": {"command": "pwd"}}
 
 GATED = "touch began; until [ -e go ]; do sleep 0.02; done; touch done"
 
@@ -379,3 +385,103 @@ async def test_what_is_cut_off_before_its_first_step_is_over_too(bench: Bench) -
 
     assert pipeline.executions.works == set()
     assert not (bench.workspace / "ran").exists()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is left of it
+
+ENDINGS = ["answer", "timeout", "cancel", "close", "shutdown", "no launch"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_the_payload_of_a_dispatch_is_gone_with_its_answer(bench: Bench, ending: str) -> None:
+    """Not only with the next collection: 16 MiB each, and no collection looks at how large things are."""
+    command = {"answer": "cat", "no launch": "cat", "timeout": "sleep 60"}.get(
+        ending, "touch began; sleep 60"
+    )
+    group = {
+        "hooks": [
+            {"type": "command", "command": command, "timeout_ms": 100 if ending == "timeout" else 60_000}
+        ]
+    }
+    bench.configure(PreToolUse=[group])
+    pipeline = await bench.start()
+    execution = await bench.open()
+    cwd = "/nowhere" if ending == "no launch" else None
+
+    async def dispatch() -> bool:
+        event = pipeline.prepare(execution, "PreToolUse", PAYLOAD)
+        kept.append(weakref.ref(event))
+        try:
+            await pipeline.dispatch(execution, event, DispatchOptions(cwd=cwd))
+        except (ProtocolError, asyncio.CancelledError):
+            return False  # as the server does: the task itself keeps no error
+        return True
+
+    kept: list[weakref.ref[object]] = []
+    gc.collect()
+    gc.disable()
+    try:
+        task = asyncio.create_task(dispatch())
+        if ending in {"cancel", "close", "shutdown"}:
+            await bench.until((bench.workspace / "began").exists)
+        if ending == "cancel":
+            task.cancel()
+        elif ending == "close":
+            await pipeline.executions.close("run-1")
+        elif ending == "shutdown":
+            await pipeline.aclose()
+        answered = await task
+        await bench.until(lambda: not bench.runner.ending)
+        await bench.until(lambda: kept[0]() is None)
+    finally:
+        gc.enable()
+
+    assert answered == (ending not in {"cancel", "close", "shutdown"})
+
+
+async def test_two_gates_that_one_close_cuts_off_get_an_error_each(bench: Bench) -> None:
+    bench.configure(PreToolUse="echo x >> began; sleep 60")
+    pipeline = await bench.start()
+    execution = await bench.open()
+    tasks = [asyncio.create_task(bench.dispatch("PreToolUse", execution=execution)) for _ in range(2)]
+    began = bench.workspace / "began"
+    await bench.until(lambda: began.exists() and began.read_text() == "x\nx\n")
+
+    await pipeline.executions.close("run-1")
+    errors = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [error.code for error in errors] == [ErrorCode.UNKNOWN_EXECUTION] * 2
+    assert errors[0] is not errors[1]
+
+
+async def test_a_dry_run_is_cut_off_by_the_shutdown_and_says_so(bench: Bench) -> None:
+    pipeline = await bench.start()
+    began = bench.workspace / "began"
+    params = HookTestParams(event="PreToolUse", type="command", command=f"touch {began}; sleep 60")
+    task = asyncio.create_task(pipeline.test(params))
+    await bench.until(began.exists)
+
+    await pipeline.drain(0.1)
+
+    with pytest.raises(ProtocolError) as caught:
+        await task
+    assert caught.value.code == ErrorCode.DRAINING
+    assert not pipeline.executions.works
+
+
+async def test_the_shutdown_waits_for_a_dry_run_that_ends_in_time(bench: Bench) -> None:
+    pipeline = await bench.start()
+    began, go = bench.workspace / "began", bench.workspace / "go"
+    command = f"touch {began}; until [ -e {go} ]; do sleep 0.02; done; exit 2"
+    task = asyncio.create_task(
+        pipeline.test(HookTestParams(event="PreToolUse", type="command", command=command))
+    )
+    await bench.until(began.exists)
+
+    draining = asyncio.create_task(pipeline.drain(30))
+    await asyncio.sleep(0)
+    go.touch()
+    await draining
+
+    assert (await task).interpreted.decision is Decision.BLOCK
