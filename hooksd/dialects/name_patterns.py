@@ -29,6 +29,9 @@ MATCHER_MEMORY_BYTES = 8 * 1024 * 1024
 """Most memory one compiled pattern may take: RE2's own default, a little below the reference's 10 MiB."""
 MAX_PATTERN = 65_536
 """Longest pattern, in characters; the engine would need a second for a megabyte of nonsense."""
+MAX_REPETITIONS = 1_000
+"""Most that all counted repetitions of a pattern may come to together, as RE2 has it for a single one. The time that it
+takes to compile grows with the square of them, and everything else in the process stands still for as long."""
 MAX_FAULTS = 8
 """Most faults told of one pattern."""
 
@@ -64,6 +67,7 @@ def check_name_pattern(pattern: str) -> list[PatternFault]:
     if _PLAIN.fullmatch(pattern):
         return []
     faults = _Linter(pattern).run()
+    faults = faults or _too_many_repetitions(pattern)
     if faults:
         return faults
     refusal = _engine_refusal(pattern)
@@ -240,6 +244,21 @@ _ENGINE_HINTS = tuple(
 """What to do about what RE2 says."""
 
 _MAX_SAID = 200
+
+_COUNTED = re.compile(r"(?<!\\)\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
+
+
+def _too_many_repetitions(pattern: str) -> list[PatternFault]:
+    total = 0
+    for counted in _COUNTED.finditer(pattern):
+        most = int(counted[2] or counted[1])
+        if most > MAX_REPETITIONS:
+            return []  # the engine refuses it before it compiles anything, and has words for it
+        total += most
+        if total > MAX_REPETITIONS:
+            message = f"its counted repetitions come to more than {MAX_REPETITIONS} together"
+            return [PatternFault(message=message, hint="write + or * instead", offset=counted.start())]
+    return []
 
 
 @lru_cache(maxsize=1024)

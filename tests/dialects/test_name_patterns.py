@@ -6,6 +6,7 @@ The cases' `rust` column is what Rust's regex crate said (through polars), `hook
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,19 @@ def test_what_the_engine_refuses_comes_with_a_hint(pattern: str, hint: str | Non
 def test_every_fault_is_told_up_to_a_bound() -> None:
     assert [fault.offset for fault in check_name_pattern(r"a{,5}\<[a&&b]")] == [1, 5, 9]
     assert len(check_name_pattern("{" * 1000)) == MAX_FAULTS
+
+
+def test_counted_repetitions_are_bounded_together() -> None:
+    """Each of these would stop the whole process for minutes."""
+    began = time.monotonic()
+    for pattern in ("a{1,1000}" * 100, "(?:b{30}c{2,40})" * 400):
+        (fault,) = check_name_pattern(pattern)
+        assert "more than 1000 together" in fault.message
+        assert fault.offset > 0
+    assert time.monotonic() - began < 5
+
+    assert check_name_pattern("a{500}b{1,499}c{1,}") == []
+    assert check_name_pattern(r"\{600}" * 2) == []
 
 
 def test_a_pattern_may_not_be_endless() -> None:
