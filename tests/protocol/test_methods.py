@@ -211,6 +211,12 @@ def test_a_dispatch_that_cannot_be(change, words):
     assert words in refused("hook/dispatch", DISPATCH | change)
 
 
+def test_a_registration_has_a_matcher_of_some_length_at_most():
+    assert decoded("hook/register", {"events": ["Stop"], "name": "n", "matcher": "x" * 1_024})
+    refusal = refused("hook/register", {"events": ["Stop"], "name": "n", "matcher": "x" * 1_025})
+    assert "`params.matcher` must have at most 1024" in refusal
+
+
 @pytest.mark.parametrize("kinds", [["a"] * 65, ["*" * 257]])
 def test_a_subscription_has_so_many_patterns_and_no_longer_ones(kinds):
     assert "`params.kinds" in refused("events/subscribe", {"kinds": kinds})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -36,6 +36,11 @@ class FailureAction(StrEnum):
     BLOCK = "block"
 
 
+MAX_MATCHER_CHARACTERS: Final = 1_024
+"""Longest matcher of a registration. It is compiled while everybody waits, unlike those of files: a pattern of 64 K
+characters, which a file may have, takes seconds."""
+
+
 class HookRegisterParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Params of `hook/register`.
 
@@ -52,7 +57,7 @@ class HookRegisterParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     events: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=64)]
     agent: str = "bamboo"
-    matcher: str | None = None
+    matcher: Annotated[str, msgspec.Meta(max_length=MAX_MATCHER_CHARACTERS)] | None = None
     priority: int = 100
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
     mode: RegistrationMode = RegistrationMode.CONTROL
