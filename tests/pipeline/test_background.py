@@ -451,7 +451,9 @@ async def test_two_gates_that_one_close_cuts_off_get_an_error_each(bench: Bench)
     await pipeline.executions.close("run-1")
     errors = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert [error.code for error in errors if isinstance(error, ProtocolError)] == [ErrorCode.UNKNOWN_EXECUTION] * 2
+    assert [error.code for error in errors if isinstance(error, ProtocolError)] == [
+        ErrorCode.UNKNOWN_EXECUTION
+    ] * 2
     assert errors[0] is not errors[1]
 
 
