@@ -21,7 +21,7 @@ examples:
   hooksd version --json
 """
 
-_PARTS = ("hooksd-client", "msgspec", "uvloop", "watchdog", "structlog", "google-re2")
+_PARTS = ("hooksd-client", "msgspec", "uvloop", "watchdog", "structlog", "google-re2", "PyYAML", "regex")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
