@@ -75,7 +75,11 @@ def test_wheels_hold_what_they_need_and_no_more(wheels: list[Path]) -> None:
     names = {wheel.name.split("-")[0]: zipfile.ZipFile(wheel).namelist() for wheel in wheels}
 
     assert set(names) == {"hooksd", "hooksd_client"}
-    assert {"hooksd/py.typed", "hooksd/_examples/bamboo/hooks.json"} <= set(names["hooksd"])
+    assert {
+        "hooksd/py.typed",
+        "hooksd/_examples/bamboo/hooks.json",
+        "hooksd/_examples/chrys/hooks.yaml",
+    } <= set(names["hooksd"])
     assert "hooksd_client/py.typed" in names["hooksd_client"]
     for held in names.values():
         tops = {name.split("/")[0] for name in held if ".dist-info" not in name}

@@ -1,7 +1,7 @@
 """`hooksd demo`: the main job in one go, with a daemon, a workspace and a configuration of its own.
 
-Everything is real: a daemon process, its socket, the shipped example hooks in shell, Python and Node. Nothing outside
-a temporary directory is read or written. It is also a self-check: an outcome other than the expected one is exit 1.
+Everything is real: a daemon process, its socket, the shipped example hooks in shell, Python and Node, for agents of two
+dialects. Nothing outside a temporary directory is read or written. It is also a self-check: an outcome other than the expected one is exit 1.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ _PHONE_S = 10.0
 """Until a fire-and-forget hook has left its mark."""
 _LEFT_OUT = {"hooks/check-command.js": "node", "hooks/guard-shell.sh": "jq"}
 """Example hooks that are left out of the demo, and said to be, where their program is not there."""
+_EXECUTIONS = {"bamboo": "demo", "chrys": "demo-chrys"}
+"""The agents of the story, and their executions."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +101,9 @@ def run(args: argparse.Namespace) -> int:
 def _daemon(base: Path) -> Iterator[str]:
     for name in ("home", "bamboo", "config", "state", "run", "project"):
         (base / name).mkdir(mode=0o700)
+    chrys = base / "home" / ".chrys"
+    chrys.mkdir(mode=0o700)
+    shutil.copytree(examples_directory() / "chrys", chrys / "hooks")
     examples = examples_directory() / "bamboo"
     shutil.copytree(examples / "hooks", base / "project" / "hooks")
     config = json.loads((examples / "hooks.json").read_text(encoding="utf-8"))
@@ -167,11 +172,10 @@ def _play(speaker: Terminal, base: Path, socket: str, *, quiet: bool) -> dict[st
     told: dict[str, Any] = {"scenes": [], "left_out": []}
     try:
         with Client(socket_path=socket, timeout=60.0) as client:
-            opened = client.call("execution/open", _execution("demo", project))
-            if not quiet:
-                hooks = sum(source["hooks"] for source in opened["sources"])
-                speaker.line(f"A private daemon serves {hooks} hooks of {opened['sources'][0]['path']}")
-                speaker.line(f"execution `demo` is bound to revision {opened['revision']}")
+            for agent, execution in _EXECUTIONS.items():
+                opened = client.call("execution/open", _execution(execution, project, agent))
+                if not quiet:
+                    _introduce(speaker, agent, opened)
             for scene in SCENES:
                 missing = [program for program in scene.needs if shutil.which(program) is None]
                 if missing:
@@ -179,22 +183,32 @@ def _play(speaker: Terminal, base: Path, socket: str, *, quiet: bool) -> dict[st
                     continue
                 if scene.writes is not None:
                     (project / scene.writes[0]).write_text(scene.writes[1], encoding="utf-8")
-                outcome = _dispatch(client, "demo", scene.event, scene.payload)
+                outcome = _dispatch(client, _EXECUTIONS[scene.agent], scene.event, scene.payload)
                 told["scenes"].append(_judge(scene, outcome))
                 if not quiet:
                     _show(speaker, scene.title, outcome)
             told["scenes"].append(_notification(speaker, client, project, quiet=quiet))
             told["scenes"] += _frozen(speaker, client, base, quiet=quiet)
-            client.call("execution/close", {"execution_id": "demo"})
+            for execution in _EXECUTIONS.values():
+                client.call("execution/close", {"execution_id": execution})
     except ClientError as error:
         fail(ExitCode.NO, f"the demo's daemon did not answer as it should: {safe(error)}")
     return told
 
 
-def _execution(name: str, project: Path) -> dict[str, Any]:
+def _introduce(speaker: Terminal, agent: str, opened: Mapping[str, Any]) -> None:
+    hooks = sum(source["hooks"] for source in opened["sources"])
+    paths = ", ".join(source["path"] for source in opened["sources"] if source["hooks"])
+    speaker.line(
+        f"{agent}: {hooks} hooks of {safe(paths)}; "
+        f"execution `{opened['execution_id']}` is bound to revision {opened['revision']}"
+    )
+
+
+def _execution(name: str, project: Path, agent: str = "bamboo") -> dict[str, Any]:
     return {
         "execution_id": name,
-        "agent": "bamboo",
+        "agent": agent,
         "session_id": f"session-{name}",
         "workspace_path": str(project),
         "model": "demo-model",
@@ -209,7 +223,8 @@ def _dispatch(client: Client, execution: str, event: str, payload: Mapping[str, 
 
 
 def _judge(scene: Scene, outcome: Mapping[str, Any]) -> dict[str, Any]:
-    texts = [outcome.get("reason") or "", *outcome["contexts"]]
+    arguments = json.dumps(outcome["arguments"])
+    texts = [outcome.get("reason") or "", *outcome["contexts"], *outcome["reminders"], arguments]
     said = not scene.says or any(scene.says in text for text in texts)
     return {
         "title": scene.title,

@@ -15,15 +15,17 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: What the agent is about to do, in a few words.
-        event: The event, as a Bamboo agent names it.
+        agent: Whose vocabulary it is told in.
+        event: The event, as that agent names it.
         payload: Its fields.
         decision: What the outcome must be; the demo fails otherwise.
-        says: A text that must be in the reason or in a context of the outcome; "" for none.
+        says: A text that must be in the reason, in a context or reminder, or in the arguments of the outcome; "" for none.
         needs: Programs without which the hook in question is left out, and the scene with it.
         writes: A file that is put into the workspace first, as (name, content).
     """
 
     title: str
+    agent: str = "bamboo"
     event: str
     payload: dict[str, Any]
     decision: str
@@ -34,6 +36,10 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 def _bash(command: str) -> dict[str, Any]:
     return {"tool_name": "Bash", "tool_call_id": "call-1", "tool_input": {"command": command}}
+
+
+def _call(kind: str, **args: Any) -> dict[str, Any]:
+    return {"name": "a_tool", "kind": kind, "call_id": "abcdef123456", "args": args}
 
 
 SCENES: tuple[Scene, ...] = (
@@ -128,5 +134,52 @@ SCENES: tuple[Scene, ...] = (
         decision="none",
         needs=("bash",),
         writes=("tests-passed", ""),
+    ),
+    Scene(
+        title="another agent, another dialect: Chrys wants to write below /etc; a bash hook blocks it",
+        agent="chrys",
+        event="before_tool_call",
+        payload={"tool": _call("filesystem.write", path="/etc/hosts", content="…")},
+        decision="block",
+        says="system configuration",
+        needs=("bash", "jq"),
+    ),
+    Scene(
+        title="it puts an access key into a command; a Python hook takes the key out, and the command may run",
+        agent="chrys",
+        event="before_tool_call",
+        payload={"tool": _call("shell", command="deploy --key AKIAABCDEFGHIJKLMNOP")},
+        decision="none",
+        says="AKIA-REDACTED",
+        needs=("python3",),
+    ),
+    Scene(
+        title="a prompt; a hook reminds the model of the project's rules",
+        agent="chrys",
+        event="user_prompt_submit",
+        payload={"text": "go on", "injected": False},
+        decision="none",
+        says="tests before code",
+        needs=("python3",),
+        writes=("REMINDER.md", "In this project: tests before code.\n"),
+    ),
+    Scene(
+        title="it has written a file that is no Python yet; a hook adds that to the tool's result",
+        agent="chrys",
+        event="after_tool_call",
+        payload={
+            "tool": _call("filesystem.write", path="draft.py"),
+            "result": {
+                "text": "written",
+                "duration_ms": 3,
+                "error": False,
+                "failed": False,
+                "approval_rejected": False,
+            },
+        },
+        decision="none",
+        says="[lint]",
+        needs=("python3",),
+        writes=("draft.py", "def draft(:\n"),
     ),
 )

@@ -461,7 +461,7 @@ def test_demo_is_a_self_check(hooksd: Callable[..., Done], home: Any) -> None:
 
     told = done.json
     assert done.code == 0, done.out
-    assert len(told["scenes"]) + len(told["left_out"]) == 13
+    assert len(told["scenes"]) + len(told["left_out"]) == 17
     assert all(scene["as_expected"] for scene in told["scenes"])
 
 
