@@ -37,6 +37,10 @@ __all__ = ["LOOK_S", "Delivery", "Surroundings"]
 
 LOOK_S: Final = 60.0
 """How often it is looked whether what jobs wait for is there again, and whether another daemon has died."""
+GIVE_WAY_S: Final = 1.0
+"""Longest a further run waits for a moment without a gate; then it runs beside them."""
+GATE_LOOK_S: Final = 0.005
+"""How often it looks for one; gates take some milliseconds."""
 BUSY_S: Final = 5.0
 """How long a lane waits that found no slot."""
 SHARE: Final = 4
@@ -57,6 +61,10 @@ class Surroundings(Protocol):
 
     def reporter_of(self, call: Call, event: Event, snapshot: Snapshot) -> Reporter:
         """Who writes its records."""
+        ...
+
+    def gates_running(self) -> int:
+        """How many hooks of gates run now."""
         ...
 
     def programmatic_hooks(self) -> tuple[Hook, ...]:
@@ -272,6 +280,7 @@ class Delivery:
             self._wait(job, planned, LOOK_S)
             return
         self.waiting.pop(job.lane, None)
+        await self._let_gates_pass()
         await self._run(
             outbox, job, planned, frozen, self._surroundings.call_again(frozen, env, snapshot), snapshot
         )
@@ -321,6 +330,12 @@ class Delivery:
             # It got as far as it ever will: an event, say, that no envelope can hold.
             await run.begin()
         await run.end(invocation)
+
+    async def _let_gates_pass(self) -> None:
+        """Start no process while somebody waits for a decision, within reason: there is no hurry with what is late already."""
+        until = time.monotonic() + GIVE_WAY_S
+        while self._surroundings.gates_running() and time.monotonic() < until:  # noqa: ASYNC110 - gates pay for no event
+            await asyncio.sleep(GATE_LOOK_S)
 
     async def _give_up(self, outbox: Outbox, job: Job) -> None:
         """Count a start of a job that cannot be read; it ends as a dead letter like any other."""

@@ -414,6 +414,10 @@ class Pipeline:
         """Who writes the records of such a run."""
         return self._reporter(call.execution_id, event, snapshot, call.trace)
 
+    def gates_running(self) -> int:
+        """How many hooks of gates run now."""
+        return self.slots.gates
+
     def programmatic_hooks(self) -> tuple[Hook, ...]:
         """The hooks of connected clients now."""
         return self.registry.hooks

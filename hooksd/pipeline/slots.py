@@ -117,6 +117,11 @@ class Slots:
                 pool.free()
 
     @property
+    def gates(self) -> int:
+        """Slots that hooks of gates hold."""
+        return sum(pool.held for (lane, _), pool in self._pools.items() if lane is Lane.GATE)
+
+    @property
     def running(self) -> int:
         """Slots that are held."""
         return sum(pool.held for pool in self._pools.values())

@@ -448,3 +448,28 @@ async def test_no_record_tells_what_a_job_holds(bench: Bench, durable: object, a
 
     assert "my-secret" not in repr(bench.records)
     assert os.stat(bench.root / "state" / "outbox.sqlite3").st_mode & 0o077 == 0
+
+
+async def test_further_runs_give_way_to_gates_but_not_for_ever(
+    bench: Bench, durable: object, at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.configure(SessionEnd="test -e ok")
+    await bench.start()
+    await bench.dispatch("SessionEnd")
+    await bench.until(lambda: bench.told("outbox.retry"))
+    (bench.workspace / "ok").touch()
+    gates = 1
+    monkeypatch.setattr(bench.pipeline, "gates_running", lambda: gates)
+    monkeypatch.setattr(deliveries, "GIVE_WAY_S", 60.0)
+    bench.pipeline.delivery.start()
+    await asyncio.sleep(0.1)
+    assert len(bench.told("outbox.started")) == 0
+    gates = 0
+    await bench.until(lambda: bench.told("outbox.done"))
+
+    gates = 1
+    monkeypatch.setattr(deliveries, "GIVE_WAY_S", 0.05)
+    (bench.workspace / "ok").unlink()
+    await bench.dispatch("SessionEnd")
+
+    await bench.until(lambda: len(bench.told("outbox.started")) > 1)
