@@ -40,17 +40,18 @@ class Orphan:
         pid: Its process id.
         session: The session it was in when it was first seen.
         mark: The invocation that it comes from; None if that is not known.
-        is_certain: Whether `mark` will not change any more.
+        is_certain: Whether `mark` counts: it will not change any more, or its environment was out of sight for too long.
         first_seen_at: When it was first seen, on the clock of `time.monotonic`.
     """
 
-    __slots__ = ("first_seen_at", "is_certain", "mark", "pid", "session")
+    __slots__ = ("_is_final", "first_seen_at", "is_certain", "mark", "pid", "session")
 
     def __init__(self, pid: int, session: int) -> None:
         self.pid = pid
         self.session = session
         self.mark: bytes | None = None
         self.is_certain = False
+        self._is_final = False
         self.first_seen_at = time.monotonic()
 
     def belongs_to(self, pid: int, mark: bytes) -> bool:
@@ -59,15 +60,18 @@ class Orphan:
 
     def look(self) -> None:
         """Find out its mark."""
-        if self.is_certain:
+        if self._is_final:
             return
         environment = proc.environment_of(self.pid)
+        if not environment and proc.has_settled_environment(self.pid):
+            # The `exec` may have come to its end between the two.
+            environment = proc.environment_of(self.pid)
+            self._is_final = not environment
         if environment:
             self.mark = mark_in(environment)
-            self.is_certain = True
-        else:
-            late = time.monotonic() - self.first_seen_at > EXEC_S
-            self.is_certain = late or proc.has_settled_environment(self.pid)
+            self._is_final = True
+        # Who is late is looked at again all the same: two looks may have met two `exec`s, one after the other.
+        self.is_certain = self._is_final or time.monotonic() - self.first_seen_at > EXEC_S
 
 
 class Look(NamedTuple):

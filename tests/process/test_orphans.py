@@ -99,9 +99,34 @@ def test_an_orphan_that_hides_its_environment_is_certain_after_a_while(monkeypat
     monkeypatch.setattr("hooksd.process.orphans.EXEC_S", -1.0)
     orphan.look()
     assert (orphan.is_certain, orphan.mark) == (True, None)
-    monkeypatch.undo()
+
+
+def _shown(monkeypatch, environments, settled):
+    """What /proc tells, one reading after the other."""
+    monkeypatch.setattr("hooksd.process.orphans.proc.environment_of", lambda pid: environments.pop(0))
+    monkeypatch.setattr("hooksd.process.orphans.proc.has_settled_environment", lambda pid: settled.pop(0))
+
+
+def test_an_orphan_that_was_in_two_execs_when_it_was_looked_at_is_known_by_its_mark_later(monkeypatch):
+    monkeypatch.setattr("hooksd.process.orphans.EXEC_S", -1.0)
+    orphan = Orphan(1, 1)
+    _shown(monkeypatch, [b"", b"A=1\0HOOKSD_INVOCATION_ID=inv-1\0"], [False])
     orphan.look()
-    assert orphan.mark is None
+    assert (orphan.is_certain, orphan.mark) == (True, None)
+    orphan.look()
+    assert (orphan.is_certain, orphan.mark) == (True, b"inv-1")
+    orphan.look()
+    assert orphan.mark == b"inv-1", "it is not read any more"
+
+
+@pytest.mark.parametrize(("after", "mark"), [(b"HOOKSD_INVOCATION_ID=inv-1\0", b"inv-1"), (b"", None)])
+def test_an_exec_that_ends_while_it_is_looked_at_hides_no_mark(monkeypatch, after, mark):
+    orphan = Orphan(1, 1)
+    _shown(monkeypatch, [b"", after], [True])
+    orphan.look()
+    assert (orphan.is_certain, orphan.mark) == (True, mark)
+    orphan.look()
+    assert orphan.mark == mark, "it is not read any more"
 
 
 def test_a_child_that_somebody_reaps_meanwhile_is_no_orphan(orphans, monkeypatch):
