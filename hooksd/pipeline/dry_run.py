@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hooksd.config.matching import NameIndex
 from hooksd.config.plan import PlannedHook, plan_hook
 from hooksd.dialects.base import Caller, Dialect, PayloadRefused
@@ -31,6 +33,9 @@ SESSION_ID = "lifecycle-hook-test"
 
 MODEL = "hook-test"
 """The model that a dry run pretends (Bamboo dialect 6)."""
+
+UNBOUNDED_S = 30.0
+"""How long a hook without a deadline is tried out."""
 
 
 def pretended_event(params: HookTestParams, dialects: Mapping[str, Dialect]) -> Event:
@@ -110,7 +115,7 @@ async def dry_run(
             continue
         if verdict is None:
             reporter.started(step.planned.hook, invocation.id)
-            verdict = fold.add(step.planned, await invoker.run(call, invocation))
+            verdict = fold.add(step.planned, await invoker.run(_bounded(call, step.planned), invocation))
             if fold.arguments is not None and fold.arguments is not event.tool_arguments:
                 event = dialect.with_arguments(event, fold.arguments)
         reporter.finished(report_of(invocation, verdict), verdict)
@@ -118,6 +123,13 @@ async def dry_run(
             _told(invocation, verdict, matched=matched, name=step.planned.hook.name if written else None)
         )
     return tuple(runs)
+
+
+def _bounded(call: Call, planned: PlannedHook) -> Call:
+    """A detached hook has no deadline of its own; here it is not detached, and somebody waits for it."""
+    if planned.hook.timeout_s is not None or call.deadline is not None:
+        return call
+    return msgspec.structs.replace(call, deadline=time.monotonic() + UNBOUNDED_S, budget_s=UNBOUNDED_S)
 
 
 def _told(invocation: Invocation, verdict: Verdict, *, matched: bool, name: str | None) -> HookTestRun:

@@ -16,6 +16,7 @@ from hooksd.model.outcome import Outcome
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.execution import Execution
 from hooksd.protocol.methods.executions import DrainScope
+from hooksd.protocol.methods.hooks import HookTestParams
 
 
 Bench = Any
@@ -460,6 +461,21 @@ async def test_a_notified_detached_hook_has_the_promised_id(chrys: Chrys) -> Non
 
     await chrys.until(lambda: chrys.finished("d"))
     assert chrys.finished("d")[0]["invocation_id"] == promised
+
+
+async def test_a_dry_run_of_a_detached_hook_waits_for_it_and_not_for_ever(
+    chrys: Chrys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hooksd.pipeline.dry_run.UNBOUNDED_S", 0.5)
+    await chrys.configure(
+        hook("quick", "session_end", "echo seen", "fire_and_forget", detach=True),
+        hook("endless", "session_end", "sleep 30", "fire_and_forget", detach=True),
+    )
+
+    told = await chrys.bench.pipeline.test(HookTestParams(event="session_end", dialect="chrys"))
+
+    assert [(run.stdout, run.timed_out) for run in told.results] == [("seen\n", False), ("", True)]
+    assert not (chrys.bench.root / "state" / "detached").exists()
 
 
 # ----------------------------------------------------------------------------------------------------------------------
