@@ -58,6 +58,12 @@ def _show(speaker: Terminal, told: Mapping[str, Any]) -> None:
         f"{hooks.get('total', 0)} run so far: {hooks.get('blocked', 0)} blocked, {hooks.get('failed', 0)} failed, "
         f"{hooks.get('timed_out', 0)} timed out"
     )
+    outbox: Mapping[str, Any] = told.get("outbox") or {}
+    if any(outbox.values()):
+        speaker.line(
+            f"{render.label(speaker, 'outbox')}{outbox.get('pending', 0)} pending, "
+            f"{outbox.get('running', 0)} running, {outbox.get('failed', 0)} failed; see `hooksd outbox list`"
+        )
     sources = [source for source in told.get("sources") or () if source.get("state") != "missing"]
     if sources:
         speaker.line()

@@ -62,6 +62,11 @@ ANSWERS: dict[str, Any] = {
     },
     "trust/grant": {"dir": "/p", "state": "trusted", "revision": 6},
     "trust/revoke": {"dir": "/p", "revoked": True, "revision": 7},
+    "outbox/list": {
+        "jobs": [{"job_id": "job-1", "hook": "h", "event": "e", "state": "failed", "attempts": 3}]
+    },
+    "outbox/retry": {"retried": 2},
+    "outbox/discard": {"discarded": 3},
     "events/subscribe": {"subscription_id": "sub-1", "seq": 10},
     "events/unsubscribe": {},
 }

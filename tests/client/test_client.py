@@ -173,6 +173,16 @@ VERBS = [
         results.TrustGranted("/p", "trusted", revision=6),
     ),
     (verb("revoke_trust", "/p"), "trust/revoke", {"dir": "/p"}, results.TrustRevoked("/p", True, 7)),
+    (
+        verb("list_jobs", state="failed", limit=5, after="job-0"),
+        "outbox/list",
+        {"state": "failed", "limit": 5, "after": "job-0"},
+        (results.DurableJob("job-1", "h", "e", "failed", attempts=3),),
+    ),
+    (verb("retry_jobs"), "outbox/retry", {"all": True}, 2),
+    (verb("retry_jobs", "job-1"), "outbox/retry", {"job_id": "job-1"}, 2),
+    (verb("discard_jobs", "job-1"), "outbox/discard", {"job_id": "job-1"}, 3),
+    (verb("discard_jobs", state="failed"), "outbox/discard", {"state": "failed"}, 3),
     (verb("call", "daemon/status"), "daemon/status", {}, {"pid": 7, "version": "9", "state": "ready"}),
     (verb("call", "daemon/ping", {"odd": 1}), "daemon/ping", {"odd": 1}, {"pong": True}),
 ]

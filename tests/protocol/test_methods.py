@@ -82,6 +82,9 @@ EXAMPLES = {
     "trust/show": {"dir": "/w"},
     "trust/grant": {"dir": "/w", "digest": "sha256:" + "0" * 64},
     "trust/revoke": {"dir": "/w"},
+    "outbox/list": {"state": "failed", "limit": 1000, "after": "job-0000000000000001"},
+    "outbox/retry": {"job_id": "job-0000000000000001"},
+    "outbox/discard": {"state": "pending"},
     "events/subscribe": {"kinds": ["hook.*"], "execution_id": "x", "since_seq": 0},
     "events/unsubscribe": {"subscription_id": "s"},
     "events/event": {"subscription_id": "s", "seq": 1, "ts": "t", "level": "info", "event": "hook.started"},
@@ -310,3 +313,24 @@ def test_checks_of_fields():
     for bad in ("", "a", "./a", "~"):
         with pytest.raises(ValueError, match="must be an absolute path"):
             check_path("a", bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "words"),
+    [
+        ("outbox/list", {"limit": 0}, "`params.limit`"),
+        ("outbox/list", {"limit": 1001}, "`params.limit`"),
+        ("outbox/list", {"state": "odd"}, "`params.state`"),
+        ("outbox/retry", {}, "must be given, and not both"),
+        ("outbox/retry", {"job_id": "j", "all": True}, "must be given, and not both"),
+        ("outbox/discard", {}, "must be given, and not both"),
+        ("outbox/discard", {"job_id": "j", "state": "failed"}, "must be given, and not both"),
+        ("outbox/discard", {"state": "running"}, "must not be running"),
+    ],
+)
+def test_jobs_are_named_or_taken_all(name, params, words):
+    assert words in refused(name, params)
+
+
+def test_all_jobs_that_failed_can_be_retried():
+    assert decoded("outbox/retry", {"all": True}).job_id is None
