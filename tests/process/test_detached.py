@@ -259,6 +259,28 @@ async def test_a_manager_that_gives_no_scope_is_done_without(
     assert [kind for _, kind, _ in house.records] == ["daemon.limited"]
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [("/usr/bin/env", "UNIT={id}"), ("/bin/sh", "-c", 'exec 3>&-; exec "$@"', "{id}")],
+    ids=["hands-on", "closes-descriptors"],
+)
+async def test_it_is_locked_whatever_program_stands_before_the_worker(
+    house: House, helpers: Helpers, tmp_path: Path, prefix: tuple[str, ...]
+) -> None:
+    hooks = house.hooks(DetachedPlace(keeping=Keeping.SCOPE, prefix=prefix))
+    spawn = helpers.bash("touch began; " + GATED, cwd=str(tmp_path))
+    pid = await hooks.start(spawn, None, b"about")
+    await helpers.until((tmp_path / "began").exists, "it began")
+
+    await hooks.aclose()
+
+    assert house.files.is_alive(spawn.mark), "the worker has a lock of its own"
+    (tmp_path / "go").touch()
+    os.waitpid(pid, 0)
+    assert not house.files.is_alive(spawn.mark), "the hook never had it"
+    assert house.records == []
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Several lives
 
