@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def _refuse(args: argparse.Namespace, **given: bool) -> None:
     for name, is_given in given.items():
         if is_given:
-            what = "a job" if name == "job" else f"--{name}"
+            what = "job" if name == "job" else f"--{name}"
             fail(ExitCode.USAGE, f"outbox {args.action} takes no {what}; see `hooksd outbox -h`")
 
 
