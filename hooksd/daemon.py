@@ -61,6 +61,7 @@ from hooksd.service.directories import prepare_runtime_directory, prepare_state_
 from hooksd.service.last_resort import LastResort
 from hooksd.service.life_cycle import LifeCycle, State
 from hooksd.service.lock import DaemonLock, LockInfo
+from hooksd.service.memory import return_large_blocks
 from hooksd.service.signals import SignalActions, Signals
 from hooksd.service.socket import BoundSocket, bind
 from hooksd_client import paths
@@ -295,6 +296,7 @@ class Daemon:
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         soft_limit = raise_soft_limit()
+        return_large_blocks()
         self._journal(
             Level.INFO,
             "daemon.started",
