@@ -58,7 +58,7 @@ async def test_ping(start_house):
 
 
 @pytest.mark.parametrize(
-    "method", ["outbox/list", "hook/relay", "hook/invoke", "events/event", "Daemon/ping", ""]
+    "method", ["outbox/forget", "hook/relay", "hook/invoke", "events/event", "Daemon/ping", ""]
 )
 async def test_methods_that_are_not_there(start_house, method):
     client = await (await start_house({})).connect()
