@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -41,12 +41,17 @@ HOOKS = {
 class Daemon:
     """A real daemon with one hook, in a directory of its own."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, *, bamboo: object = HOOKS, chrys: str = "") -> None:
         self.root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hooksd-bench-")))
         hooks = self.root / "bamboo" / "hooks.json"
         hooks.parent.mkdir(mode=0o700)
-        hooks.write_text(json.dumps(HOOKS))
+        hooks.write_text(json.dumps(bamboo))
         hooks.chmod(0o600)
+        if chrys:
+            document = self.root / ".chrys" / "hooks" / "hooks.yaml"
+            document.parent.mkdir(mode=0o700, parents=True)
+            document.write_text(chrys)
+            document.chmod(0o600)
         self.environment = plain_environment() | {
             "HOME": str(self.root),
             "BAMBOO_DATA_DIR": str(hooks.parent),
@@ -77,14 +82,18 @@ class Daemon:
 class Connection:
     """A bare client, one request at a time: what is measured is the daemon, not a library."""
 
+    agent = "bamboo"
+    event = "PreToolUse"
+    payload: Mapping[str, object] = PAYLOAD
+
     def __init__(self, path: str, execution: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(START_LIMIT_S)
         self._socket.connect(path)
         self._file = self._socket.makefile("rb")
-        opening = {"execution_id": execution, "agent": "bamboo", "session_id": "s", "workspace_path": ""}
+        opening = {"execution_id": execution, "agent": self.agent, "session_id": "s", "workspace_path": ""}
         self._line(self._request("execution/open", opening | {"env": plain_environment()}), b'"revision"')
-        event = {"execution_id": execution, "event": "PreToolUse", "payload": PAYLOAD}
+        event = {"execution_id": execution, "event": self.event, "payload": dict(self.payload)}
         self._dispatch = self._request("hook/dispatch", event)
 
     @staticmethod
