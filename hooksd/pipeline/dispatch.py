@@ -404,7 +404,9 @@ class Pipeline:
 
     def call_again(self, frozen: Frozen, env: Mapping[str, str] | None, snapshot: Snapshot) -> Call:
         """What a run of a job is made with: what its dispatch said, and the settings of now."""
-        options = DispatchOptions(env=env, cwd=frozen.cwd, depth=frozen.depth, traceparent=frozen.traceparent or None)
+        options = DispatchOptions(
+            env=env, cwd=frozen.cwd, depth=frozen.depth, traceparent=frozen.traceparent or None
+        )
         call = self._call(
             frozen.execution_id, frozen.workspace, options, snapshot, frozen.event, _trace(options)
         )

@@ -14,7 +14,9 @@ import pytest
 from hooksd.model.decision import Decision
 from hooksd.model.outcome import Outcome
 from hooksd.model.report import HandlerReport, Status
+from hooksd.pipeline.background import DrainSpan, Kind, Work, drain
 from hooksd.pipeline.execution import Execution
+from hooksd.pipeline.refusals import execution_closed
 from hooksd.protocol.methods.executions import DrainScope
 from hooksd.protocol.methods.hooks import HookTestParams
 
@@ -526,3 +528,37 @@ async def test_on_error_block_means_nothing_in_the_background(chrys: Chrys, mode
     assert outcome.decision is Decision.NONE
     await chrys.until(lambda: chrys.finished("h"))
     assert chrys.finished("h")[0]["status"] == "failed"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Graces
+
+
+async def test_each_hook_has_the_grace_of_its_own_document(anyio_backend: object) -> None:
+    loop = asyncio.get_running_loop()
+    works = {grace_s: Work(Kind.ASYNC, DrainSpan.TURN, grace_s) for grace_s in (0.05, 0.3, None)}
+    cut_after: dict[float | None, float] = {}
+    began_at = loop.time()
+
+    async def carry_out(grace_s: float | None) -> None:
+        work = works[grace_s]
+        try:
+            await asyncio.sleep(0.6 if grace_s is None else 30)
+        except asyncio.CancelledError:
+            cut_after[grace_s] = loop.time() - began_at
+            raise
+        finally:
+            work.finish()
+
+    for grace_s, work in works.items():
+        work.ids[str(grace_s)] = None
+        work.task = loop.create_task(carry_out(grace_s))
+    await asyncio.sleep(0)
+
+    drained = await drain(works.values(), lambda work: work.grace_s, execution_closed("run-1"))
+
+    assert (drained.finished, drained.cancelled) == (("None",), ("0.05", "0.3"))
+    assert cut_after[0.05] < cut_after[0.3]
+    assert cut_after[0.05] >= 0.05
+    assert cut_after[0.3] >= 0.3
+    await asyncio.wait([work.task for work in works.values()])
