@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hooksd.model.decision import Decision
+from hooksd.model.errors import ProtocolError
 from hooksd.model.outcome import Outcome
 from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.background import DrainSpan, Kind, Work, drain
@@ -528,6 +529,34 @@ async def test_on_error_block_means_nothing_in_the_background(chrys: Chrys, mode
     assert outcome.decision is Decision.NONE
     await chrys.until(lambda: chrys.finished("h"))
     assert chrys.finished("h")[0]["status"] == "failed"
+
+
+async def test_every_start_has_exactly_one_end_when_the_daemon_ends(chrys: Chrys) -> None:
+    await chrys.configure(
+        hook("blocking", "before_tool_call", "sleep 30"),
+        hook("async", "after_turn", "sleep 30", "async"),
+        hook("queued", "after_turn", "sleep 30", "async"),
+        hook("forgotten", "session_end", "sleep 30", "fire_and_forget"),
+        hook("detached", "session_end", GATED, "fire_and_forget", detach=True),
+        max_parallel_hooks=1,
+    )
+    gate = asyncio.ensure_future(chrys.dispatch("before_tool_call", execution=await chrys.open("gate")))
+    await chrys.dispatch("after_turn", execution=await chrys.open("turn"))
+    detached = by_id(await chrys.dispatch("session_end", execution=await chrys.open("end")))["detached"]
+    await chrys.until(lambda: len(chrys.bench.told("hook.started")) == 5)
+
+    await chrys.bench.pipeline.aclose()
+
+    with pytest.raises(ProtocolError):
+        await gate
+    started = [record["invocation_id"] for record in chrys.bench.told("hook.started")]
+    ended = [record["invocation_id"] for record in chrys.finished()]
+    assert len(ended) == len(set(ended)) == 4
+    assert set(started) - set(ended) == {detached.invocation_id}, "which the next daemon tells"
+    assert {record["status"] for record in chrys.finished()} == {"cancelled"}
+    chrys.go()
+    assert detached.pid is not None
+    os.waitpid(detached.pid, 0)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
