@@ -179,6 +179,10 @@ class Delivery:
         self._held_back.clear()
         self._wake.set()
 
+    def lane_is_free(self) -> None:
+        """A detached run has ended, and with it the wait of its lane."""
+        self._wake.set()
+
     def stop(self) -> set[asyncio.Task[None]]:
         """Start nothing more, and cut off all runs but first ones, which are given to be waited for."""
         if self._watching is not None:

@@ -92,6 +92,7 @@ class Detachment:
         outbox: Where jobs of durable ones are settled; None where there are none.
         record: Takes the records.
         told: Called with the fields, attempt and state of each job that was settled.
+        lane_is_free: Called when the run of a job has ended, and what came of it is on disk if it can be.
     """
 
     def __init__(
@@ -100,11 +101,13 @@ class Detachment:
         outbox: Outbox | None,
         record: Recorder,
         told: Callable[[Mapping[str, Any], Attempt, Settled], None],
+        lane_is_free: Callable[[], None],
     ) -> None:
         self.hooks = hooks
         self._outbox = outbox
         self._record = record
         self._told = told
+        self._lane_is_free = lane_is_free
         self._settling: set[asyncio.Task[None]] = set()
         hooks.ended = self._ended
 
@@ -157,6 +160,8 @@ class Detachment:
             fields = {**about.place, "hook": about.hook, "job_id": job_id, "reason": str(error)}
             self._record(Level.ERROR, "outbox.refused", fields)
             return
+        finally:
+            self._lane_is_free()
         if settled is not None:
             self._told({**about.place, "hook": about.hook, "job_id": job_id}, attempt, settled)
 

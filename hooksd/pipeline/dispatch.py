@@ -144,7 +144,7 @@ class Pipeline:
             record=record,
             surroundings=self,
         )
-        self.detachment = Detachment(detached, outbox, record, self.delivery.told)
+        self.detachment = Detachment(detached, outbox, record, self.delivery.told, self.delivery.lane_is_free)
         self.jobs = Jobs(outbox, self.delivery, record)
         self._house = House(
             dialects=dialects,

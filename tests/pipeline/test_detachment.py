@@ -34,9 +34,17 @@ class Desk:
             DetachedPlace(keeping=Keeping.OWN_SESSION),
             most=lambda: 9,
         )
+        self.free = 0
         self.made = Detachment(
-            self.hooks, outbox, self.record, lambda _, attempt, settled: self.told.append((attempt, settled))
+            self.hooks,
+            outbox,
+            self.record,
+            lambda _, attempt, settled: self.told.append((attempt, settled)),
+            self.count_free,
         )
+
+    def count_free(self) -> None:
+        self.free += 1
 
     def record(self, level: Level, kind: str, fields: Any) -> None:
         self.records.append((level, kind, dict(fields)))
@@ -161,6 +169,7 @@ async def test_the_job_of_a_durable_one_is_settled_whoever_has_it(
 
     ((_, settled),) = desk.told
     assert settled.state is state
+    assert desk.free == 1
     (job,) = await outbox.list()
     assert job.state is state
     await outbox.aclose()
@@ -175,3 +184,4 @@ async def test_a_job_that_cannot_be_settled_is_told(tmp_path: Path, outbox: Outb
 
     assert [kind for _, kind, _ in desk.records] == ["hook.finished", "outbox.refused"]
     assert desk.told == []
+    assert desk.free == 1
