@@ -96,8 +96,6 @@ def interpret(result: ProcessResult, hook: Hook) -> Reply:
 
 def interpret_object(answer: Any, event: Event) -> Reply:
     """The reply of a programmatic hook: the same keys, and `arguments`, which replace the tool's arguments."""
-    if answer is None:
-        return Reply()
     if not isinstance(answer, dict):
         return Reply(failure=_malformed("the result is not an object", None, None))
     reply = _read_fields(answer, "the result")

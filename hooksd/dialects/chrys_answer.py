@@ -62,8 +62,6 @@ def interpret(result: ProcessResult, event: Event, hook: Hook) -> Reply:
 
 def interpret_object(answer: Any, event: Event, hook: Hook) -> Reply:
     """The reply of a programmatic hook, whose result has the keys of a result file."""
-    if answer is None:
-        return Reply()
     if not isinstance(answer, dict):
         return Reply(failure=_malformed("the result is not an object", f"answer {_EXAMPLE}"))
     return _read(answer, event, hook, "the result")

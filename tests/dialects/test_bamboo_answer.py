@@ -336,7 +336,6 @@ def test_the_most_important_note_comes_first(said: Said) -> None:
 @pytest.mark.parametrize(
     ("answer", "reply"),
     [
-        (None, Reply()),
         ({}, Reply()),
         ({"decision": "block", "reason": "no"}, Reply(decision=Decision.BLOCK, reason="no")),
         (
@@ -355,6 +354,7 @@ def test_objects(event: Callable[..., Event], answer: Any, reply: Reply) -> None
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
+        (None, ProblemKind.MALFORMED_OUTPUT),
         ([], ProblemKind.MALFORMED_OUTPUT),
         ("block", ProblemKind.MALFORMED_OUTPUT),
         ({"reason": 1}, ProblemKind.MALFORMED_OUTPUT),

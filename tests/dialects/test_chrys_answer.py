@@ -253,11 +253,12 @@ def test_stdout_is_never_an_answer() -> None:
 
 
 def test_the_result_of_a_programmatic_hook_has_the_same_keys() -> None:
-    assert CHRYS.interpret_object(None, event(), hook()) == Reply()
+    assert CHRYS.interpret_object({}, event(), hook()) == Reply()
     assert CHRYS.interpret_object({"action": "block"}, event(), hook()).decision is Decision.BLOCK
-    wrong = CHRYS.interpret_object([], event(), hook()).failure
-    assert wrong is not None
-    assert wrong.kind is ProblemKind.MALFORMED_OUTPUT
+    for answer in ([], None, "block"):
+        wrong = CHRYS.interpret_object(answer, event(), hook()).failure
+        assert wrong is not None
+        assert wrong.kind is ProblemKind.MALFORMED_OUTPUT
 
 
 _json = st.recursive(

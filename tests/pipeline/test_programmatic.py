@@ -224,6 +224,7 @@ FAILURES: list[Any] = [
     (error, ProblemKind.MALFORMED_OUTPUT, Status.FAILED),
     (lost, ProblemKind.LOST_CONNECTION, Status.FAILED),
     (never, ProblemKind.TIMEOUT, Status.TIMEOUT),
+    (lambda: None, ProblemKind.MALFORMED_OUTPUT, Status.FAILED),
     (lambda: "text", ProblemKind.MALFORMED_OUTPUT, Status.FAILED),
     (lambda: ["block"], ProblemKind.MALFORMED_OUTPUT, Status.FAILED),
     (lambda: {"decision": "maybe"}, ProblemKind.UNKNOWN_DECISION, Status.FAILED),
@@ -372,7 +373,7 @@ async def test_one_that_is_taken_out_while_it_waits_its_turn_is_left_out(bench: 
 
 async def test_a_client_may_have_nothing_to_say(bench: Bench) -> None:
     pipeline = await bench.start()
-    pipeline.registry.register(params(), Client(lambda: None))
+    pipeline.registry.register(params(), Client(lambda: {}))
 
     outcome = await bench.dispatch("PreToolUse")
 
