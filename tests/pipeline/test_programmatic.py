@@ -373,7 +373,7 @@ async def test_one_that_is_taken_out_while_it_waits_its_turn_is_left_out(bench: 
 
 async def test_a_client_may_have_nothing_to_say(bench: Bench) -> None:
     pipeline = await bench.start()
-    pipeline.registry.register(params(), Client(lambda: {}))
+    pipeline.registry.register(params(), Client(dict))
 
     outcome = await bench.dispatch("PreToolUse")
 
