@@ -9,11 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Sequence, Set as AbstractSet
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from hooksd.outbox.errors import JobBusy, NoSuchJob, OutboxFull
 from hooksd.outbox.jobs import (
@@ -35,8 +32,10 @@ from hooksd.outbox.jobs import (
     job_number,
 )
 from hooksd.outbox.owner import Owner, is_alive
+from hooksd.outbox.rows import INFO, Row, info_of, read_row
 from hooksd.outbox.schedule import Move, Place, Standing, WrongMove, follow, jumped
 from hooksd.outbox.schema import PAGE_BYTES
+from hooksd.outbox.tally import Tally
 
 
 __all__ = ["JobTable"]
@@ -60,11 +59,6 @@ _ENDINGS: Final = {
     Ending.CANCELLED: Move.ABANDON,
 }
 
-_INFO: Final = (
-    "number, hook, lane, event, state, starts, max_starts, created_at, due_at, started_at, ended_at, error, "
-    "exit_code, stderr_tail"
-)
-
 
 class JobTable:
     """The jobs of one database, as one owner sees them.
@@ -77,10 +71,7 @@ class JobTable:
     def __init__(self, connection: sqlite3.Connection, owner: Owner) -> None:
         self.owner = owner
         self._execute = connection.execute
-        self._counts: dict[str, int] | None = None
-        """As of the last commit of ours; those of other daemons are counted in at each recovery."""
-        self._changes: Counter[str] = Counter()
-        """By the transaction under way."""
+        self._tally = Tally(connection)
         self._last: int | None = None
         """The greatest number so far, known while nobody else can write."""
         self._announced = False
@@ -89,15 +80,12 @@ class JobTable:
 
     def committed(self) -> None:
         """The transaction has ended well."""
-        counts = self._counted()
-        for state, change in self._changes.items():
-            counts[state] += change
-        self._changes.clear()
+        self._tally.committed()
         self._last = None
 
     def rolled_back(self) -> None:
         """The transaction has not happened."""
-        self._changes.clear()
+        self._tally.rolled_back()
         self._last = None
         self._announced = False
         self._measured = None
@@ -124,10 +112,11 @@ class JobTable:
         if hold:
             self._announce_this()
         owner = self.owner.instance if hold else None
-        if self._last is None:
-            self._last = self._execute("SELECT max(number) FROM jobs").fetchone()[0] or 0
+        last = self._last
+        if last is None:
+            last = int(self._execute("SELECT max(number) FROM jobs").fetchone()[0] or 0)
         # Ascending, and after a prune not those of jobs that somebody may still know.
-        number = max(self._last, int(now * 1000) << 20)
+        number = max(last, int(now * 1000) << 20)
         names = []
         for job in jobs:
             number += 1
@@ -150,7 +139,7 @@ class JobTable:
             )
             names.append(job_name(number))
         self._last = number
-        self._changes["pending"] += len(jobs)
+        self._tally.add(JobState.PENDING, len(jobs))
         return tuple(names)
 
     def _make_sure_of_room(self, jobs: Sequence[NewJob], limits: OutboxLimits) -> None:
@@ -301,7 +290,7 @@ class JobTable:
 
     def recover(self, *, now: float) -> Recovered:
         """Take their jobs from owners that are dead, and fail those that have no start left."""
-        self._counts = None
+        self._tally.count_again()
         dead = []
         for instance, pid, started in self._execute("SELECT instance, pid, started FROM owners").fetchall():
             owner = Owner(instance=instance, pid=pid, started=started)
@@ -346,7 +335,7 @@ class JobTable:
                         self._execute("UPDATE jobs SET error = ? WHERE number = ?", (why, row.number))
         return freed, failed
 
-    def _fail(self, row: _Row, standing: Standing, why: str, *, now: float) -> None:
+    def _fail(self, row: Row, standing: Standing, why: str, *, now: float) -> None:
         self._write(row, standing, owner=None, ended_at=now)
         # What the last run said stays: it may tell more.
         self._execute("UPDATE jobs SET error = ? WHERE number = ?", (why[:MAX_ERROR], row.number))
@@ -377,14 +366,14 @@ class JobTable:
         """
         wanted = "" if state is None else "AND state = :state"
         rows = self._execute(
-            f"SELECT {_INFO} FROM jobs WHERE number > :after {wanted} ORDER BY number LIMIT :limit",  # noqa: S608 - our own words
+            f"SELECT {INFO} FROM jobs WHERE number > :after {wanted} ORDER BY number LIMIT :limit",  # noqa: S608 - our own words
             {
                 "after": -1 if after is None else _number(after),
                 "state": None if state is None else state.value,
                 "limit": limit,
             },
         )
-        return tuple(map(_info, rows))
+        return tuple(map(info_of, rows))
 
     def retry(self, job_id: str, *, now: float) -> None:
         """Have a job started as soon as may be; one that had failed gets all its starts again.
@@ -405,8 +394,7 @@ class JobTable:
             "UPDATE jobs SET state = 'pending', starts = 0, due_at = ?, ended_at = NULL WHERE state = 'failed'",
             (now,),
         ).rowcount
-        self._changes["failed"] -= retried
-        self._changes["pending"] += retried
+        self._tally.move(JobState.FAILED, JobState.PENDING, retried)
         return retried
 
     def _grant_a_start(self, which: str, *values: object) -> None:
@@ -423,7 +411,7 @@ class JobTable:
         row = self._known(_number(job_id))
         self._by_hand(row, Move.DISCARD, now=0.0)
         self._execute("DELETE FROM jobs WHERE number = ?", (row.number,))
-        self._changes[row.standing.place.state] -= 1
+        self._tally.add(row.standing.place.state, -1)
 
     def discard_all(self, state: JobState) -> int:
         """Give up every job in a state that nobody has; gives how many."""
@@ -431,7 +419,7 @@ class JobTable:
 
     def _deleted(self, state: JobState, which: str, *values: object) -> int:
         gone = self._execute(f"DELETE FROM jobs WHERE {which}", values).rowcount  # noqa: S608 - our own words
-        self._changes[state] -= gone
+        self._tally.add(state, -gone)
         return gone
 
     def withdraw(self, job_ids: Iterable[str]) -> None:
@@ -463,75 +451,40 @@ class JobTable:
 
     def counts(self) -> Counts:
         """How many jobs there are, by state, with what the transaction under way changes."""
-        counts = self._counted()
-        return Counts(**{state: count + self._changes[state] for state, count in counts.items()})
-
-    def _counted(self) -> dict[str, int]:
-        if self._counts is None:
-            # Each of these is answered from an index.
-            counts: Counter[str] = Counter({state.value: 0 for state in JobState})
-            for query in (
-                "SELECT 'pending', count(*) FROM jobs WHERE state = 'pending' AND owner IS NULL",
-                "SELECT state, count(*) FROM jobs WHERE owner IS NOT NULL GROUP BY state",
-                "SELECT state, count(*) FROM jobs WHERE ended_at IS NOT NULL GROUP BY state",
-            ):
-                for state, count in self._execute(query):
-                    counts[state] += count
-            # They have what the transaction under way has changed, which may yet be taken back.
-            self._counts = {state: count - self._changes[state] for state, count in counts.items()}
-        return self._counts
+        return self._tally.counts()
 
     # ------------------------------------------------------------------------------------------------------------------
 
     def _numbers(self, query: str, *values: object) -> list[int]:
         return [row[0] for row in self._execute(query, values)]
 
-    def _row(self, job_id: str) -> _Row | None:
+    def _row(self, job_id: str) -> Row | None:
         number = job_number(job_id)
         return None if number is None else self._find(number)
 
-    def _known(self, number: int) -> _Row:
+    def _known(self, number: int) -> Row:
         row = self._find(number)
         if row is None:
             raise NoSuchJob(job_name(number))
         return row
 
-    def _find(self, number: int) -> _Row | None:
-        found = self._execute(
-            "SELECT hook, state, owner, starts, max_starts, retry_age_s, due_at, started_at FROM jobs WHERE number = ?",
-            (number,),
-        ).fetchone()
-        if found is None:
-            return None
-        hook, state, owner, starts, max_starts, retry_age_s, due_at, started_at = found
-        place = {
-            "pending": Place.FREE if owner is None else Place.HELD,
-            "running": Place.RUNNING,
-            "done": Place.DONE,
-            "failed": Place.FAILED,
-        }[state]
-        return _Row(
-            number=number,
-            hook=hook,
-            owner=owner,
-            rules=RetryRules(max_starts=max_starts, retry_age_s=retry_age_s),
-            standing=Standing(place=place, starts=starts, due_at=due_at, started_at=started_at),
-        )
+    def _find(self, number: int) -> Row | None:
+        return read_row(self._execute, number)
 
-    def _may_have(self, row: _Row) -> bool:
+    def _may_have(self, row: Row) -> bool:
         return row.owner is None or row.owner == self.owner.instance
 
-    def _follow(self, row: _Row, move: Move, *, now: float, chance: float = 0.5) -> Standing:
+    def _follow(self, row: Row, move: Move, *, now: float, chance: float = 0.5) -> Standing:
         return follow(row.standing, move, row.rules, now=now, chance=chance)
 
-    def _by_hand(self, row: _Row, move: Move, *, now: float) -> Standing:
+    def _by_hand(self, row: Row, move: Move, *, now: float) -> Standing:
         try:
             return self._follow(row, move, now=now)
         except WrongMove:
             raise JobBusy(job_name(row.number), _REFUSALS[row.standing.place]) from None
 
     def _write(
-        self, row: _Row, standing: Standing, *, owner: int | None, ended_at: float | None = None
+        self, row: Row, standing: Standing, *, owner: int | None, ended_at: float | None = None
     ) -> None:
         self._changed(row, standing)
         self._execute(
@@ -548,11 +501,8 @@ class JobTable:
             ),
         )
 
-    def _changed(self, row: _Row, standing: Standing) -> None:
-        before, after = row.standing.place.state, standing.place.state
-        if before is not after:
-            self._changes[before] -= 1
-            self._changes[after] += 1
+    def _changed(self, row: Row, standing: Standing) -> None:
+        self._tally.move(row.standing.place.state, standing.place.state)
 
 
 _REFUSALS: Final = {
@@ -562,43 +512,11 @@ _REFUSALS: Final = {
 }
 
 
-class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides about a job, and who has it."""
-
-    number: int
-    hook: str
-    owner: int | None
-    rules: RetryRules
-    standing: Standing
-
-
 def _settled(standing: Standing) -> Settled:
     return Settled(
         state=standing.place.state,
         starts=standing.starts,
         due_at=standing.due_at if standing.place is Place.FREE else None,
-    )
-
-
-def _info(row: Sequence[Any]) -> JobInfo:
-    number, hook, lane, event, state, starts, max_starts, created, due, started, ended, error, code, tail = (
-        row
-    )
-    return JobInfo(
-        job_id=job_name(number),
-        hook=hook,
-        lane=lane,
-        event=event,
-        state=JobState(state),
-        starts=starts,
-        max_starts=max_starts,
-        created_at=created,
-        due_at=due if state == "pending" else None,
-        started_at=started,
-        ended_at=ended,
-        error=error,
-        exit_code=code,
-        stderr_tail=tail,
     )
 
 
