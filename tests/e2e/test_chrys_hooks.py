@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -291,3 +293,48 @@ def test_stopping_leaves_detached_hooks_alone(
     assert home.started[0].stop() == 0
 
     assert not is_gone(report["pid"])
+
+
+@needs_tools
+def test_no_detached_durable_hook_is_lost_whenever_the_daemon_is_killed(
+    home: Any, until: Callable[..., Any]
+) -> None:
+    hooks: Path = home.root / "home" / ".chrys" / "hooks" / "hooks.yaml"
+    hooks.parent.mkdir(parents=True)
+    hooks.write_text(
+        "settings: {outbox_retry_age_seconds: 0, outbox_max_retries: 50}\n"
+        "hooks:\n"
+        "  - id: note\n"
+        "    event: after_turn\n"
+        "    run: {type: shell, shell: jq .turn $CHRYS_HOOK_PAYLOAD_FILE >> ran}\n"
+        "    execution: {mode: fire_and_forget, detach: true, delivery: durable}\n"
+    )
+    workspace = home.root / "project"
+    workspace.mkdir()
+    answered: set[int] = set()
+    for at, pause_s in enumerate((0.02, 0.1, 0.2, 0.4)):
+        running = home.start()
+        with home.client() as client:
+            client.open(agent="chrys", workspace_path=str(workspace))
+            sent = {}
+            for turn in range(4 * at, 4 * at + 4):
+                payload = {"turn": turn, "status": "ok", "failed": False}
+                number = client.send(
+                    "hook/dispatch", execution_id="run-1", event="after_turn", payload=payload
+                )
+                sent[number] = turn
+            if pause_s == 0.4:
+                answered.add(sent[client.receive()["id"]])
+            time.sleep(pause_s)
+            running.kill()
+            with suppress(ConnectionError):
+                while message := client.receive():
+                    answered.add(sent[message["id"]])
+    home.start()
+
+    until(lambda: {job["state"] for job in jobs(home)} <= {"done"}, "every job is done")
+
+    ran = {int(line) for line in (workspace / "ran").read_text().split()}
+    assert answered <= ran
+    assert answered
+    until(lambda: list((home.state / "detached" / "runs").iterdir()) == [], "every run was seen to its end")
