@@ -56,11 +56,12 @@ class Part:
         hooks: All of them, in file order.
         segments: What can happen at each event.
         answers: For each rule of the policy, the events for which a hook, running or not, has a name that fits it.
+        ids: The hooks that can run and have a name of their own in their document, by it, in file order.
         settings: What its document says besides its hooks.
         problems: Of hooks whose pattern the engine does not take although their dialect did.
     """
 
-    __slots__ = ("__weakref__", "answers", "hooks", "problems", "segments", "settings", "source")
+    __slots__ = ("__weakref__", "answers", "hooks", "ids", "problems", "segments", "settings", "source")
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class Part:
                 observed=[observed for _, observed in rows],
             )
         self.hooks = tuple(current)
+        self.ids = {hook.id: hook for hook in self.hooks if hook.id and _can_run(hook)}
         self.answers = tuple(map(frozenset, answers))
         self.problems = tuple(problems)
 
@@ -168,6 +170,10 @@ def _is_active(hook: Hook, treatment: Treatment) -> bool:
     return not untrusted or treatment.gated is not None or treatment.observed is not None
 
 
+def _can_run(hook: Hook) -> bool:
+    return hook.inactive is None and hook.load_problem is None and hook.withheld is None
+
+
 def _answers(hook: Hook) -> bool:
     """Whether a guard's hook can be said to be there; no file that nobody trusts may say so."""
     return hook.withheld is None or hook.withheld.blocks
@@ -215,10 +221,7 @@ def _report(loaded: LoadedSource, part: Part) -> SourceReport:
         scope=loaded.source.scope,
         path=loaded.path,
         state=loaded.state,
-        hooks=sum(
-            hook.inactive is None and hook.load_problem is None and hook.withheld is None
-            for hook in part.hooks
-        ),
+        hooks=sum(map(_can_run, part.hooks)),
         problems=(*loaded.problems, *part.problems),
     )
 

@@ -17,6 +17,7 @@ from hooksd.config.guards import Policy
 from hooksd.config.layer import Layer, Part
 from hooksd.config.plan import Plan
 from hooksd.config.settings import Settings
+from hooksd.config.shared_ids import shared_ids
 from hooksd.model.events import ALSO, EventName
 from hooksd.model.hooks import Guard, Hook, Programmatic, Scope
 from hooksd.model.problems import ConfigProblem
@@ -37,7 +38,7 @@ class Snapshot:
         digest: Of everything in it; equal digests mean equal behaviour.
         settings: The settings that are in force in it.
         sources: What became of each source, in order: managed and user ones, then those of the project.
-        problems: What is wrong beyond single sources: the settings file, guards that fit no hook.
+        problems: What is wrong beyond single sources: the settings file, guards that fit no hook, ids in both layers.
         guards: All guards, in file order.
         hooks_may_run: False where `hooksd.toml` is invalid and there is no last good version of it: what its guards
             would demand is not known, so a gate answers -32013, with `problems` (design rule 4).
@@ -84,7 +85,7 @@ class Snapshot:
             (guard, policy.unanswered(at, answers[at])) for at, guard in enumerate(policy.guards)
         )
         names = (hook.name for part in parts for hook in part.hooks)
-        self.problems = (*problems, *policy.problems(answers, names))
+        self.problems = (*problems, *policy.problems(answers, names), *shared_ids(parts))
 
     def plan(self, agent: str, event: EventName) -> Plan:
         """The hooks of an event of an agent's execution; put together once and kept.

@@ -38,6 +38,7 @@ from hooksd.config.tell import (
     note_record,
     problems_record,
     project_records,
+    shared_id_records,
     waiting_record,
 )
 from hooksd.config.trust import Judge
@@ -368,6 +369,10 @@ class ConfigStore:
         for project in projects:
             if project is not projects_before.get(project.root):
                 self._tell(project_records(projects_before.get(project.root), project, current.revision))
+        for root, project in current.projects.items():
+            project_before = projects_before.get(root)
+            if base is not before or project is not project_before:
+                self._tell(shared_id_records((before, project_before), (base, project), current.revision))
         self._told_waiting &= {one.source for one in current.waiting(None, everything=True)}
         if base is not before or projects:
             self._keep(self._persist, base, current.revision)

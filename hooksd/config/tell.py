@@ -14,6 +14,7 @@ import msgspec
 from hooksd.config.assemble import SETTINGS_SOURCE, Base, Project, SourceFile
 from hooksd.config.current import Waiting, not_still
 from hooksd.config.examine import Examined
+from hooksd.config.shared_ids import shared_ids
 from hooksd.model.problems import ConfigProblem, Severity
 from hooksd.model.records import Level
 from hooksd.model.sources import SourceState
@@ -29,6 +30,7 @@ __all__ = [
     "note_record",
     "problems_record",
     "project_records",
+    "shared_id_records",
     "waiting_record",
 ]
 
@@ -86,6 +88,22 @@ def project_records(before: Project | None, after: Project, revision: int) -> It
             yield from file_record(file.source.name, None, file.examined, revision, starting=True)
     else:
         yield from _file_records(before.files, after.files, revision)
+
+
+def shared_id_records(
+    before: tuple[Base, Project | None], after: tuple[Base, Project], revision: int
+) -> Iterator[Record]:
+    """What is new about ids that a workspace has in common with the user's files.
+
+    Args:
+        before: What was in force; without the workspace if it was not known.
+        after: What is in force now.
+        revision: The revision in force now.
+    """
+    was = _shared_ids(before[0], before[1]) if before[1] is not None else ()
+    problems = _shared_ids(*after)
+    if problems and problems != was:
+        yield problems_record(problems, revision)
 
 
 def file_record(
@@ -150,6 +168,10 @@ def internal_record(error: Exception) -> Record:
         "hint": "what was in force stays in force; please report this",
     }
     return Record(Level.ERROR, "config.problem", fields)
+
+
+def _shared_ids(base: Base, project: Project) -> tuple[ConfigProblem, ...]:
+    return shared_ids((*project.layer.parts, *base.layer.parts))
 
 
 def _named(settings: Examined[Any], files: Sequence[SourceFile]) -> Iterator[tuple[str, Examined[Any]]]:

@@ -876,6 +876,44 @@ async def trusting(house: House) -> None:
     await house.open(house.workspace)
 
 
+async def test_120_an_id_in_both_layers_is_told_when_it_is_new_and_at_every_opening(house: House) -> None:
+    def chrys(*ids: str) -> str:
+        run = {"type": "shell", "shell": "true"}
+        return json.dumps({"hooks": [{"id": one, "event": "after_turn", "run": run} for one in ids]})
+
+    def told() -> list[str]:
+        records = [fields for _, kind, fields in house.records if kind == "config.problem"]
+        messages = [problem["message"] for fields in records for problem in fields["problems"]]
+        return [message for message in messages if "both hooks run" in message]
+
+    theirs, mine = (
+        house.workspace / ".chrys" / "hooks" / "hooks.yaml",
+        house.root / "home/.chrys/hooks/hooks.yaml",
+    )
+    write(house.settings, "[projects]\nenabled = true\n")
+    write(mine, chrys("b"))
+    write(theirs, chrys("a"))
+    house.start()
+    assert (await house.open(house.workspace)).problems == ()
+
+    write(theirs, chrys("a", "b"))
+    await house.open(house.workspace)
+    # Nobody trusts it yet, so that nothing of it runs.
+    assert told() == []
+    await grant(house, house.workspace)
+    message = f"the id 'b' is in {mine} too: both hooks run, the project's first"
+    for _ in range(2):
+        (problem,) = (await house.open(house.workspace)).problems
+        assert (problem.message, problem.file, problem.path) == (message, str(theirs), "hooks[1].id")
+    assert message in [problem.message for problem in (await house.store.show(str(house.workspace))).problems]
+    assert told() == [message]
+
+    # The user's file has it from now on too.
+    write(mine, chrys("a", "b"))
+    await house.until(lambda: len(told()) == 2)
+    assert told()[1].startswith("the ids 'a', 'b' are in ")
+
+
 async def test_a_project_is_followed(house: House) -> None:
     await trusting(house)
     await house.watching()
