@@ -18,13 +18,14 @@ import errno
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
+
+from hooksd.process.removal import MAX_FILES, remove_tree
 
 
 __all__ = ["LOGS_KEPT", "LOGS_KEPT_S", "DetachedFiles", "Leftover", "Opened"]
@@ -142,7 +143,7 @@ class DetachedFiles:
 
     def remove(self, run_id: str) -> None:
         """Remove a run; its log stays. What cannot be removed now is for the next `leftovers`."""
-        shutil.rmtree(self.directory(run_id), ignore_errors=True)
+        remove_tree(self.directory(run_id), MAX_FILES)
 
     def end(self, run_id: str) -> dict[str, Any] | None:
         """How a run ended, as its worker wrote it; None if it did not."""

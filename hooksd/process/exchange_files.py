@@ -13,11 +13,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import stat
 from contextlib import suppress
 
 from hooksd.model.problems import HookProblem, ProblemKind
+from hooksd.process.removal import Remover
 
 
 __all__ = ["Exchange", "ExchangeFiles"]
@@ -43,6 +43,7 @@ class ExchangeFiles:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._remover = Remover()
 
     def sweep(self) -> int:
         """Remove what earlier daemons left behind, except what is locked; how many runs that were."""
@@ -54,7 +55,7 @@ class ExchangeFiles:
         for name in names:
             path = os.path.join(self._path, name)
             if not _is_locked(path):
-                _remove_tree(path)
+                self._remover.remove(path)
                 removed += 1
         return removed
 
@@ -67,11 +68,12 @@ class ExchangeFiles:
         path = os.path.join(self._path, os.urandom(16).hex())
         try:
             os.mkdir(path, _PRIVATE)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
+            # Not there yet, or a hook has shut it: that would be the end of all hooks with files.
             os.makedirs(self._path, _PRIVATE, exist_ok=True)
             os.chmod(self._path, _PRIVATE)
             os.mkdir(path, _PRIVATE)
-        exchange = Exchange(path)
+        exchange = Exchange(path, self._remover)
         try:
             _write_new(exchange.payload_path, payload)
             _write_new(exchange.answer_path, b"")
@@ -90,9 +92,10 @@ class Exchange:
         answer_path: The answer.
     """
 
-    __slots__ = ("answer_path", "directory", "payload_path")
+    __slots__ = ("_remover", "answer_path", "directory", "payload_path")
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, remover: Remover) -> None:
+        self._remover = remover
         self.directory = directory
         self.payload_path = os.path.join(directory, PAYLOAD)
         self.answer_path = os.path.join(directory, ANSWER)
@@ -117,20 +120,23 @@ class Exchange:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Remove everything. What cannot be removed now is for the next `sweep`."""
+        """Remove everything, payload and answer at once. What cannot be removed is for the next `sweep`."""
         with suppress(OSError):
             for path in (self.payload_path, self.answer_path):
                 with suppress(FileNotFoundError):
                     os.unlink(path)
             os.rmdir(self.directory)
             return
-        # The hook left more in it, or put a directory in the place of a file. Under another name, no process that
-        # still runs can put anything into it by path.
+        # The hook left more in it, put a directory in the place of a file, or shut it. Under another name, no process
+        # that still runs can put anything into it by path.
         gone = f"{self.directory}.gone"
         with suppress(OSError):
+            os.chmod(os.path.dirname(self.directory), _PRIVATE)
             os.rename(self.directory, gone)
-        _remove_tree(gone)
-        _remove_tree(self.directory)
+            os.chmod(gone, _PRIVATE)
+            os.unlink(os.path.join(gone, PAYLOAD))
+        self._remover.remove(gone)
+        self._remover.remove(self.directory)
 
 
 def _write_new(path: str, data: bytes) -> None:
@@ -179,11 +185,3 @@ def _is_locked(path: str) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def _remove_tree(path: str) -> None:
-    """Remove whatever is there, as far as it goes; a symlink itself, never what it leads to."""
-    with suppress(OSError):
-        os.unlink(path)
-        return
-    shutil.rmtree(path, ignore_errors=True)

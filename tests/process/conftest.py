@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -153,3 +155,22 @@ async def runner() -> AsyncIterator[Runner]:
     made = Runner(asyncio.get_running_loop(), max_ending=16)
     yield made
     await made.aclose(0.1)
+
+
+_NOBODY = 65534
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Path]:
+    """A directory of a user for whom modes count; root is one of those for the time of the test."""
+    if os.geteuid() != 0:
+        yield tmp_path
+        return
+    directory = tempfile.mkdtemp()
+    os.chown(directory, _NOBODY, _NOBODY)
+    os.seteuid(_NOBODY)
+    try:
+        yield Path(directory)
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(directory)

@@ -13,6 +13,7 @@ import pytest
 from hooksd.model.problems import HookProblem, ProblemKind
 from hooksd.process import exchange_files
 from hooksd.process.exchange_files import LOCK, Exchange, ExchangeFiles
+from hooksd.process.removal import MAX_AT_ONCE
 
 
 @pytest.fixture
@@ -174,6 +175,40 @@ def test_what_the_hook_left_beside_them_goes_too(exchange: Exchange, tmp_path: P
 
     assert os.listdir(directory.parent) == []
     assert (outside / "kept").exists()
+
+
+@pytest.mark.parametrize("mode", [0, 0o500])
+def test_a_hook_that_shuts_the_directory_does_not_keep_its_payload(mode: int, own: Path) -> None:
+    exchange = ExchangeFiles(str(own / "exchange")).create(b"secret")
+    os.chmod(exchange.directory, mode)
+
+    exchange.remove()
+
+    assert os.listdir(own / "exchange") == []
+
+
+def test_a_hook_that_shuts_the_directory_of_all_runs_harms_no_other(own: Path) -> None:
+    files = ExchangeFiles(str(own / "exchange"))
+    first = files.create(b"secret")
+    os.chmod(own / "exchange", 0)
+    second = files.create(b"secret")
+    os.chmod(own / "exchange", 0)
+
+    first.remove()
+    second.remove()
+
+    assert os.listdir(own / "exchange") == []
+
+
+def test_the_payload_goes_at_once_however_much_else_there_is(exchange: Exchange) -> None:
+    for number in range(2 * MAX_AT_ONCE):
+        Path(exchange.directory, f"{number}").touch()
+    os.chmod(exchange.directory, 0o500)
+
+    exchange.remove()
+
+    assert not os.path.exists(exchange.directory)
+    assert not os.path.exists(f"{exchange.directory}.gone/payload.json")
 
 
 def test_after_that_nothing_can_be_put_there_again(exchange: Exchange) -> None:
