@@ -117,7 +117,12 @@ class Detachment:
 
     async def recover(self) -> None:
         """See to what earlier daemons started; to be called before any job is looked at."""
-        ended, running = await self.hooks.recover()
+        try:
+            ended, running = await self.hooks.recover()
+        except OSError as error:
+            message = f"the runs of detached hooks in {error.filename} cannot be looked at: {error.strerror}"
+            self._record(Level.WARNING, "daemon.limited", {"message": message})
+            return
         if ended or running:
             self._record(Level.INFO, "daemon.detached", {"ended": ended, "running": running})
         await self._settled()

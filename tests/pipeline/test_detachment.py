@@ -137,6 +137,19 @@ async def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     await desk.made.aclose()
 
 
+async def test_a_directory_that_cannot_be_looked_at_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (tmp_path / "detached").mkdir()
+    (tmp_path / "detached" / "runs").write_text("in the way")
+
+    await desk.made.recover()
+
+    ((level, kind, fields),) = desk.records
+    assert (level, kind) == (Level.WARNING, "daemon.limited")
+    assert str(tmp_path) in fields["message"]
+    await desk.made.aclose()
+
+
 @pytest.fixture
 def outbox(tmp_path: Path) -> Outbox:
     return Outbox(
