@@ -357,7 +357,7 @@ class Daemon:
 
     def _detached_hooks(self, loop: asyncio.AbstractEventLoop, soft_limit: int | None) -> DetachedHooks:
         env = self._places.config.env
-        return DetachedHooks(
+        detached = DetachedHooks(
             loop,
             DetachedFiles(f"{self._places.state_dir}/detached"),
             detached_place(env, own_cgroups(), partial(find_program, path=search_path(env), cwd="/")),
@@ -366,6 +366,9 @@ class Daemon:
             descriptors=soft_limit,
             record=self._journal,
         )
+        detached.changed = self._runner.keep_reaping
+        self._runner.others = lambda: detached.running
+        return detached
 
     async def _drain(self) -> None:
         self._life.go(State.DRAINING)

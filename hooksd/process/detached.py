@@ -88,6 +88,8 @@ class DetachedHooks:
 
     Attributes:
         ended: Called on the loop when one has ended. Set it before the first `start` or `recover`.
+        changed: Called on the loop when a worker was started, and when it is gone: what its hook left behind may be a
+            child of the daemon from now on, all the more when the worker was killed.
         files: As given.
     """
 
@@ -117,6 +119,7 @@ class DetachedHooks:
         self._look: asyncio.TimerHandle | None = None
         self._closed = False
         self.ended: Callable[[DetachedEnd], None] = _nobody
+        self.changed: Callable[[], None] = _nothing
         if place.limitation:
             self._limited(place.limitation)
 
@@ -180,6 +183,7 @@ class DetachedHooks:
             self._forget(spawn.mark)
             return outcome
         self._watch(outcome)
+        self.changed()
         return outcome.pid
 
     def _forget(self, run_id: str) -> None:
@@ -272,6 +276,7 @@ class DetachedHooks:
             return
         stop()
         _reap(running.pid)
+        self.changed()
         self._task(self._see_to_end(running))
 
     async def _see_to_end(self, running: _Running) -> None:
@@ -345,6 +350,7 @@ class DetachedHooks:
         looked = self._looked_at.pop(run_id)
         if looked.pid is not None:
             _reap(looked.pid)
+            self.changed()
         await self._loop.run_in_executor(None, self.files.remove, run_id)
         self._tell(run_id, looked.about, _result(found, looked.spawn))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from functools import partial
 
 from hooksd.model.problems import ProblemKind
@@ -43,6 +44,7 @@ class Runner:
 
     Attributes:
         max_ending: Trees that may use their grace at once. Beyond it a tree is killed without one, and a record says so.
+        others: Gives how many hooks run that are not this runner's (detached ones): their orphans land here as well.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Runner:
         self._reap_pause_s = FIRST_REAP_S
         self._orphans = 0
         self.max_ending = max_ending
+        self.others: Callable[[], int] = _none
         hand_on_no_ignored_signals()
         if record is not None and (limitation := self._trees.limitation):
             record(Level.WARNING, "daemon.limited", {"message": limitation})
@@ -95,7 +98,7 @@ class Runner:
             return ProcessResult(timed_out=True)
         invocation = Invocation(self._loop, spawn, self._ready, self._watch_exit, self._trees, self._end)
         self._invocations.add(invocation)
-        self._keep_reaping()
+        self.keep_reaping()
         self._pool.submit(partial(self._launch, invocation))
         try:
             return await invocation.result
@@ -193,8 +196,10 @@ class Runner:
         if self._record is not None:
             self._record(Level.WARNING, kind, {"pid": live.pid, "invocation_id": spawn.mark, **fields})
 
-    def _keep_reaping(self) -> None:
+    def keep_reaping(self) -> None:
         """Look for orphans from now on, soon. Costs one timer per second at most, however many hooks run."""
+        if self._closed:
+            return
         if self._reap_timer is not None:
             if self._reap_pause_s == FIRST_REAP_S:
                 return
@@ -209,11 +214,15 @@ class Runner:
         # Something that forks and ends all the time leaves as many alive as before, and ever more zombies.
         if self._invocations or self._endings or reaped or before != self._orphans:
             self._reap_pause_s = FIRST_REAP_S
-        elif self._orphans:
+        elif self._orphans or self.others():
             self._reap_pause_s = min(2 * self._reap_pause_s, LONGEST_REAP_S)
         else:
             return
         self._reap_timer = self._loop.call_later(self._reap_pause_s, self._reap)
+
+
+def _none() -> int:
+    return 0
 
 
 def _shutting_down() -> LaunchFailure:

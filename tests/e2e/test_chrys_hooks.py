@@ -267,6 +267,9 @@ def test_a_durable_job_whose_worker_was_killed_waits_for_its_next_start(
     (job,) = jobs(home)
     assert job["attempts"] == 1
     assert "worker was killed" in job["last_error"]
+    # The hook itself lives on as a child of the daemon, and is no zombie when it has ended.
+    receiver.gate.set()
+    until(lambda: not home.started[0].children, "nothing is left of it")
 
 
 def test_a_detached_durable_hook_that_fails_is_started_again(

@@ -396,6 +396,40 @@ async def test_the_runner_neither_reaps_nor_counts_nor_kills_it(
     assert house.ends[0].result.exit_code == 7
 
 
+@pytest.mark.parametrize("worker_is_killed", [False, True])
+async def test_what_it_leaves_behind_is_reaped_by_the_runner(
+    house: House,
+    helpers: Helpers,
+    tmp_path: Path,
+    runner: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    worker_is_killed: bool,
+) -> None:
+    monkeypatch.setattr("hooksd.process.runner.FIRST_REAP_S", 0.05)
+    monkeypatch.setattr("hooksd.process.runner.LONGEST_REAP_S", 0.1)
+    hooks = house.hooks()
+    hooks.changed, runner.others = runner.keep_reaping, lambda: hooks.running
+    # Long after it began: by then nobody looks for orphans of the hooks that the runner itself has started.
+    gated = "touch began; until [ -e leave ]; do sleep 0.02; done; (sleep 0.2 & echo $! > orphan); "
+    pid = await hooks.start(helpers.bash(gated + GATED, cwd=str(tmp_path)), None, b"")
+    await helpers.until((tmp_path / "began").exists, "it began")
+    if worker_is_killed:
+        os.kill(pid, signal.SIGKILL)
+        await helpers.until(lambda: house.ends, "it ended")
+    else:
+        await helpers.until(lambda: runner._reap_pause_s == 0.1, "nothing happens")
+
+    (tmp_path / "leave").touch()
+    await helpers.until(
+        lambda: (tmp_path / "orphan").exists() and (tmp_path / "orphan").read_text(), "it left one"
+    )
+    orphan = (tmp_path / "orphan").read_text().strip()
+    await helpers.until(lambda: not Path("/proc", orphan).exists(), "the orphan is reaped")
+
+    (tmp_path / "go").touch()
+    await helpers.until(lambda: house.ends and not helpers.children(), "nothing is left")
+
+
 async def test_without_pidfds_it_is_looked_at(
     house: House, helpers: Helpers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
