@@ -79,3 +79,29 @@ def test_every_command_that_is_shown_is_one(place: str, line: str) -> None:
 
 def test_the_shown_commands_were_found() -> None:
     assert {place for place, _ in _shown()} >= {"README.md", "hooksd -h", "hooksd test -h"}
+
+
+CASES = (
+    (ROOT / "docs" / "dialects" / "chrys.md")
+    .read_text(encoding="utf-8")
+    .partition("## Chrys' own test cases")[2]
+)
+
+
+def test_every_case_of_chrys_is_accounted_for_once() -> None:
+    numbers = [
+        number
+        for first, last in re.findall(r"^\| (\d+)(?:\u2013(\d+))? \|", CASES, re.MULTILINE)
+        for number in range(int(first), int(last or first) + 1)
+    ]
+
+    assert numbers == list(range(1, 189))
+    assert "| open" not in CASES
+
+
+@pytest.mark.parametrize("named", sorted(set(re.findall(r"`([\w/]*test_\w+\.py)(?:::(\w+…?))?`", CASES))))
+def test_the_tests_of_those_cases_are_there(named: tuple[str, str]) -> None:
+    path, test = named
+    text = (ROOT / (path if "/" in path else f"tests/dialects/{path}")).read_text(encoding="utf-8")
+
+    assert f"def {test.removesuffix('…')}" in text, f"there is no {test} in {path}"

@@ -362,6 +362,24 @@ def test_113_138_139_scripts_are_relative_to_the_file_that_names_them(layers: La
 # Settings
 
 
+def test_157_a_file_of_settings_alone_is_a_layer(layers: Layers) -> None:
+    """Its grace is that of the project's hooks, which say nothing."""
+    write(layers.project, hook("p", "sleep 30", "after_turn", execution={"mode": "async"}))
+    write(layers.user, shutdown_grace_seconds=0.2)
+    layers.start()
+    with layers.home.client() as client:
+        name, opened = layers.open(client)
+        assert (source(opened, "chrys")["state"], source(opened, "chrys")["hooks"]) == ("loaded", 0)
+        turn = {"turn": 1, "status": "ok", "failed": False}
+        event = {"execution_id": name, "event": "after_turn", "payload": turn}
+        (report,) = client.call("hook/dispatch", **event)["handlers"]
+
+        # The hook has 30 s; whoever waited for it would not be answered in time.
+        drained = client.call("execution/drain", execution_id=name, scope="session")
+
+    assert drained["cancelled"] == [report["invocation_id"]]
+
+
 def observers(prefix: str, count: int, go: Path) -> list[Entry]:
     """Hooks that each wait for a file (outside the project: one inside that its hooks name is part of the trust)."""
     line = f"touch {prefix}-$CHRYS_HOOK_ID; until [ -e {go} ]; do sleep 0.02; done"

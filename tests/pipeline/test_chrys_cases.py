@@ -126,6 +126,29 @@ async def test_71_a_block_of_an_observer_is_ignored_and_told(bench: Bench) -> No
     assert outcome.handlers[0].problem.kind is ProblemKind.IGNORED_DECISION
 
 
+@pytest.mark.parametrize("event", ["approval_requested", "approval_resolved"])
+async def test_176_to_180_no_hook_has_a_say_in_an_approval(bench: Bench, event: str) -> None:
+    hostile = {
+        "action": "modify",
+        "args_override": {"command": "rm"},
+        "system_reminder": "r",
+        "extra_context": "c",
+    }
+    configure(
+        bench,
+        shell("a", answers({"action": "block", "reason": "no"}), event, on_error="block"),
+        shell("b", answers(hostile), event),
+        shell("c", "exit 1", event, on_error="block"),
+    )
+    approved = {"approved": True} if event == "approval_resolved" else {}
+
+    outcome = await dispatch(bench, event, {"request_id": "r-1", "tool": TOOL, **approved})
+
+    assert (outcome.decision, outcome.reason, outcome.arguments) == (Decision.NONE, None, None)
+    assert (outcome.contexts, outcome.reminders) == ((), ())
+    assert [report.problem is not None for report in outcome.handlers] == [True, True, True]
+
+
 async def test_73_74_each_hook_is_matched_against_the_arguments_as_they_are(bench: Bench) -> None:
     configure(
         bench,
