@@ -430,3 +430,111 @@ def test_settings_of_the_layers(
         go.touch()
         until(lambda: running() == (5, 5), "all of them")
     until(lambda: len(layers.home.records("hook.finished")) == 11, "their ends")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Durable jobs
+
+
+class Jobs:
+    """Both layers with a durable hook of the same id, whose jobs outlive a daemon that was killed.
+
+    Attributes:
+        script: What the project's hook runs.
+    """
+
+    def __init__(self, layers: Layers, until: Callable[..., Any]) -> None:
+        self.layers = layers
+        self.until = until
+        self._runs: Path = layers.home.root / "runs"
+        self._go: Path = layers.home.root / "go"
+        self.script = layers.project.parent / "scripts" / "told.sh"
+        durable = {"mode": "async", "delivery": "durable"}
+        entry = hook("same", self._line("user"), "after_turn", execution=durable)
+        write(layers.user, entry, outbox_retry_age_seconds=0)
+        write(layers.project, {**entry, "run": {"type": "script", "path": "scripts/told.sh"}})
+        self.script.parent.mkdir()
+        self.script.write_text(self._line("project") + "\n")
+
+    def _line(self, layer: str) -> str:
+        return f"echo {layer} >> {self._runs}; until [ -e {self._go} ]; do sleep 0.02; done"
+
+    def runs(self) -> list[str]:
+        return sorted(self._runs.read_text().split()) if self._runs.exists() else []
+
+    def begin_and_kill(self) -> None:
+        """Both hooks run when the daemon is killed."""
+        daemon = self.layers.start()
+        with self.layers.home.client() as client:
+            name, _ = self.layers.open(client)
+            turn = {"turn": 1, "status": "ok", "failed": False}
+            event = {"execution_id": name, "event": "after_turn", "payload": turn}
+            assert names(client.call("hook/dispatch", **event)) == [
+                "project:project-chrys:same",
+                "user:chrys:same",
+            ]
+            self.until(lambda: self.runs() == ["project", "user"], "the first runs")
+            daemon.kill()
+
+    def go(self) -> None:
+        self._go.touch()
+
+    def listed(self) -> dict[str, Entry]:
+        with self.layers.home.client() as client:
+            jobs = client.call("outbox/list")["jobs"]
+        assert len(jobs) == 2
+        return {job["hook"].removeprefix("chrys:").removesuffix(":same"): job for job in jobs}
+
+
+@pytest.fixture
+def jobs(layers: Layers, until: Callable[..., Any]) -> Jobs:
+    return Jobs(layers, until)
+
+
+def test_88_101_a_job_finds_its_hook_by_its_layer(layers: Layers, jobs: Jobs) -> None:
+    jobs.begin_and_kill()
+    assert layers.home.start().ready
+
+    jobs.until(lambda: jobs.runs() == ["project", "project", "user", "user"], "the second runs")
+    jobs.go()
+
+    layers.home.wait_for_record("outbox.done", 2)
+    found = {layer: (job["state"], job["attempts"]) for layer, job in jobs.listed().items()}
+    assert found == {"project:project-chrys": ("done", 2), "user:chrys": ("done", 2)}
+
+
+@pytest.mark.parametrize("why", ["revoked", "changed", "off"])
+def test_102_jobs_of_a_project_that_may_not_run_wait(layers: Layers, jobs: Jobs, why: str) -> None:
+    """Nothing of it is started, nothing is given up, and the user's jobs go on."""
+    jobs.begin_and_kill()
+    script = jobs.script.read_text()
+    if why == "changed":
+        jobs.script.write_text("echo evil >> " + script.partition(">> ")[2])
+    elif why == "off":
+        layers.home.write_settings("")
+    else:
+        for grant in (layers.home.state / "trust").rglob("*"):
+            if grant.is_file():
+                grant.unlink()
+    assert layers.home.start().ready
+    elsewhere = layers.home.root / "elsewhere"
+    elsewhere.mkdir()
+    layers.opened(elsewhere)
+
+    jobs.until(lambda: jobs.runs() == ["project", "user", "user"], "the user's job")
+    jobs.go()
+    layers.home.wait_for_record("outbox.done")
+    waiting = layers.home.wait_for_record("outbox.waiting")
+
+    assert waiting["hook"] == "chrys:project:project-chrys:same"
+    job = jobs.listed()["project:project-chrys"]
+    assert (job["state"], job["attempts"]) == ("pending", 1)
+    if why == "changed":
+        jobs.script.write_text(script)
+    elif why == "off":
+        layers.home.write_settings(ENABLED)
+    else:
+        layers.grant()
+    layers.opened()
+    layers.home.wait_for_record("outbox.done", 2)
+    assert jobs.runs() == ["project", "project", "user", "user"]

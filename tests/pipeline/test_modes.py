@@ -18,6 +18,7 @@ from hooksd.model.report import HandlerReport, Status
 from hooksd.pipeline.background import DrainSpan, Kind, Work, drain
 from hooksd.pipeline.execution import Execution
 from hooksd.pipeline.refusals import execution_closed
+from hooksd.protocol.errors import ErrorCode
 from hooksd.protocol.methods.executions import DrainScope
 from hooksd.protocol.methods.hooks import HookTestParams
 
@@ -329,6 +330,26 @@ async def test_a_turn_drain_waits_for_async_hooks_and_for_no_others(chrys: Chrys
     drained = await chrys.drain(DrainScope.SESSION)
     assert session["s"].invocation_id in drained.finished
     await chrys.until(lambda: len(chrys.finished()) == 4)
+
+
+async def test_after_a_drain_the_execution_goes_on_and_after_a_close_it_does_not(chrys: Chrys) -> None:
+    await chrys.configure(hook("a", "after_turn", "echo ran >> runs", "async"))
+    execution = await chrys.open()
+    for turn in (1, 2):
+        report = by_id(await chrys.dispatch("after_turn", execution=execution))["a"]
+
+        drained = await chrys.drain(DrainScope.SESSION)
+
+        # One that had ended by then was nothing to wait for.
+        assert drained.finished in ((report.invocation_id,), ())
+        assert (chrys.workspace / "runs").read_text().count("ran") == turn
+
+    await chrys.bench.pipeline.executions.close("run-1")
+
+    with pytest.raises(ProtocolError) as raised:
+        chrys.bench.pipeline.executions.get("run-1")
+    assert raised.value.code == ErrorCode.UNKNOWN_EXECUTION
+    assert len(chrys.finished("a")) == 2
 
 
 async def test_the_grace_of_a_session_drain_is_the_one_of_the_hooks_document(chrys: Chrys) -> None:
