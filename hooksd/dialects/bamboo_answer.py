@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from hooksd.dialects.bamboo_handlers import trim
@@ -116,8 +117,34 @@ def interpret_object(answer: Any, event: Event) -> Reply:
     return structs.replace(reply, arguments=arguments)
 
 
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _read_quickly(text: str) -> dict[str, Any] | None:
+    r"""The object in an ordinary answer; None where only the located reader can tell what it is, or what is wrong.
+
+    That one is written in Python and takes twenty times as long. Where this one takes a text, both read the same: it is
+    short enough for `MAX_ANSWER_VALUES`, not nested deeply, no known key can stand in it twice, and nothing is spelt with a `\u` escape.
+    """
+    brackets = text.count("{") + text.count("[")
+    if (
+        brackets > 100
+        or len(text) > MAX_ANSWER_VALUES
+        or "\\u" in text
+        or any(text.count(f'"{key}"') > 1 for key in _KEYS)
+    ):
+        return None
+    try:
+        return _decode_object(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
 def _read_answer(text: str) -> Reply | HookProblem:
     """The reply in a trimmed stdout that is not blank."""
+    quick = _read_quickly(text)
+    if quick is not None:
+        return _read_fields(quick, "stdout", text)
     try:
         node = parse_json(text, MAX_ANSWER_VALUES)
     except JsonSyntaxError as error:

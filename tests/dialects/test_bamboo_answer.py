@@ -10,12 +10,16 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from hooksd.dialects.bamboo_answer import (
+    _KEYS,
     BLOCK_WITHOUT_REASON,
     BLOCK_WITHOUT_STDERR,
+    MAX_ANSWER_VALUES,
+    _read_quickly,
     interpret,
     interpret_object,
 )
 from hooksd.dialects.bamboo_handlers import trim
+from hooksd.dialects.json_document import parse_json
 from hooksd.model.decision import Decision
 from hooksd.model.events import Event
 from hooksd.model.hooks import Contract, Hook, Scope
@@ -404,3 +408,84 @@ def test_never_raises(stdout: bytes, stderr: bytes, exit_code: int, truncated: b
         assert reply.reason
         assert trim(reply.reason)
     assert all(trim(context) for context in reply.contexts)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The short way for ordinary answers
+
+
+_PIECES = st.sampled_from(
+    [
+        '"decision"',
+        '"reason"',
+        '"additional_context"',
+        '"x"',
+        '"block"',
+        ":",
+        ",",
+        "{",
+        "}",
+        "[",
+        "]",
+        "null",
+        "true",
+        "1",
+        "-0",
+        "01",
+        "1e999",
+        "1.5",
+        "NaN",
+        "Infinity",
+        '"\\ud800"',
+        '"\\n"',
+        '"\x01"',
+        '"\t"',
+        '"é\ud83d"',
+        " ",
+        "\n",
+        "'",
+        '"',
+    ]
+)
+
+
+_OBJECTS = st.dictionaries(
+    st.sampled_from([*_KEYS, "x"]),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=5,
+    ),
+).map(lambda value: json.dumps(value, ensure_ascii=False))
+
+
+@given(text=st.one_of(st.lists(_PIECES, max_size=14).map("".join), _OBJECTS, st.text(max_size=30)))
+@example(text='{"decision":"block","decision":"allow"}')
+@example(text='{"x":{"decision":1},"decision":"allow"}')
+@example(text='{"x":' + "[" * 3000 + "]" * 3000 + "}")
+@example(text='{"decision":"block"}{"decision":"allow"}')
+def test_the_short_way_reads_what_the_located_reader_reads(text: str) -> None:
+    quick = _read_quickly(text)
+    if quick is None:
+        return
+    node = parse_json(text, MAX_ANSWER_VALUES)
+
+    assert type(node.value) is dict
+    assert not [key for key, _ in node.duplicates or () if key in _KEYS]
+    for key in _KEYS:
+        assert repr(quick.get(key)) == repr(
+            node.value[key].value if key in node.value else None
+        ) or isinstance(quick.get(key), (dict, list))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"decision": "block", "reason": "no\\nway"}',
+        "{}",
+        '{"additional_context": "ü"}',
+        '{"hook_event_name": "Stop", "n": [1, {}]}',
+    ],
+)
+def test_ordinary_answers_go_the_short_way(text: str) -> None:
+    assert _read_quickly(text) == json.loads(text)
