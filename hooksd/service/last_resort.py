@@ -6,6 +6,7 @@ Something in the kernel (a dead network disk) can hold a thread for ever, and th
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 
@@ -29,11 +30,17 @@ class LastResort:
         self._say = say
         self._timer = threading.Timer(after_s, self._end)
         self._timer.daemon = True
-        self._timer.start()
+        try:
+            self._timer.start()
+        except RuntimeError:
+            # No thread is to be had, as when hooks have used up the user's processes: the kernel ends us, without a word.
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, after_s)
 
     def call_off(self) -> None:
         """The end was orderly."""
         self._timer.cancel()
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _end(self) -> None:
         self._say(f"the end takes more than {self._after_s:g} s: something hangs; giving up")
