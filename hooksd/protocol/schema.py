@@ -23,7 +23,11 @@ def methods_schema() -> dict[str, Any]:
     found = iter(schemas)
     methods: dict[str, Any] = {}
     for method in METHODS.values():
-        told: dict[str, Any] = {"kind": method.kind.value, "summary": method.summary, "section": method.section}
+        told: dict[str, Any] = {
+            "kind": method.kind.value,
+            "summary": method.summary,
+            "section": method.section,
+        }
         told["params"] = next(found)
         if method.result is not None:
             told["result"] = next(found)

@@ -8,4 +8,8 @@ from pathlib import Path
 event = json.load(sys.stdin)
 workspace = Path(event["workspace_path"])
 files = sorted(path.name for path in workspace.iterdir() if not path.name.startswith("."))
-print(json.dumps({"additional_context": f"{event['source']}: this workspace holds {', '.join(files) or 'nothing yet'}"}))
+print(
+    json.dumps(
+        {"additional_context": f"{event['source']}: this workspace holds {', '.join(files) or 'nothing yet'}"}
+    )
+)
