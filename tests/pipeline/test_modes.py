@@ -609,6 +609,7 @@ async def test_each_hook_has_the_grace_of_its_own_document(anyio_backend: object
 
     assert (drained.finished, drained.cancelled) == (("None",), ("0.05", "0.3"))
     assert cut_after[0.05] < cut_after[0.3]
-    assert cut_after[0.05] >= 0.05
-    assert cut_after[0.3] >= 0.3
+    # A loop counts in milliseconds.
+    assert cut_after[0.05] > 0.049
+    assert cut_after[0.3] > 0.299
     await asyncio.wait([work.task for work in works.values()])
