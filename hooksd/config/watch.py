@@ -34,6 +34,9 @@ DEBOUNCE_S: Final = 0.02
 POLL_S: Final = 2.0
 """How often to look where the system cannot tell by itself."""
 
+THREADS: Final = 4
+"""Threads that watching one more directory may take: the observer's, the one that reads, and the directory's own."""
+
 MAX_LINKS: Final = 40
 """Symbolic links on the way to one file, as the kernel counts them."""
 
@@ -184,6 +187,7 @@ class Watcher:
             identity = _identity(directory)
             if identity is None or not os.access(directory, os.R_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            _make_sure_of_threads()
             observer = self._running_observer()
             watch = observer.schedule(
                 self._handler, directory, recursive=False, event_filter=_filter(whole=whole)
@@ -191,6 +195,9 @@ class Watcher:
             self._watched[directory] = _Watched(watch, whole, identity)
         except OSError as error:
             self._failed(directory, error)
+        except RuntimeError:
+            # Somebody took the threads that were there a moment ago.
+            self._failed(directory, _no_threads())
 
     def _stop_watching(self, directory: str) -> None:
         watched = self._watched.pop(directory)
@@ -222,6 +229,7 @@ class Watcher:
         hint = {
             errno.ENOSPC: "raise fs.inotify.max_user_watches",
             errno.EMFILE: "raise fs.inotify.max_user_instances, or the limit of open files",
+            errno.EAGAIN: "the user or the service may not have more processes; raise `ulimit -u` or TasksMax=",
             errno.EACCES: "make the directory readable for the user that hooksd runs as",
         }.get(error.errno or 0, "changes are found when an execution is opened, or by `hooksd reload`")
         self._tell(
@@ -263,6 +271,34 @@ def _identity(directory: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _make_sure_of_threads() -> None:
+    """Start as many threads as it may take, and end them.
+
+    Where watchdog gets no thread it loses the descriptors that it has opened for it, at each try, and what all its
+    watches share stays without a reader for ever.
+
+    Raises:
+        OSError: There is no room for so many.
+    """
+    over = threading.Event()
+    threads = [threading.Thread(target=over.wait, daemon=True) for _ in range(THREADS)]
+    started = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+    except RuntimeError:
+        raise _no_threads() from None
+    finally:
+        over.set()
+        for thread in started:
+            thread.join()
+
+
+def _no_threads() -> OSError:
+    return OSError(errno.EAGAIN, "no more threads can be started")
 
 
 def _filter(*, whole: bool) -> list[type[FileSystemEvent]]:

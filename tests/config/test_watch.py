@@ -16,7 +16,7 @@ import pytest
 from watchdog import observers
 from watchdog.utils import BaseThread
 
-from hooksd.config.watch import Watcher, watch_points
+from hooksd.config.watch import THREADS, Watcher, watch_points
 
 
 LONG_S = 10.0
@@ -280,6 +280,55 @@ async def test_limits_of_the_system_are_told_once(watched: Watched, monkeypatch:
     monkeypatch.undo()
     assert await watched.follow()
     assert not watched.watcher.failing
+
+
+@pytest.mark.parametrize("left", range(THREADS))
+async def test_without_threads_nothing_is_begun_and_nothing_is_lost(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    start = threading.Thread.start
+    descriptors = len(os.listdir("/proc/self/fd"))
+    budget = 0
+
+    def limited(thread: threading.Thread) -> None:
+        nonlocal budget
+        if budget <= 0:
+            raise RuntimeError("can't start new thread")
+        budget -= 1
+        start(thread)
+
+    # In this thread, which is there already.
+    files = frozenset([str(watched.path)])
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    for _ in range(3):
+        budget = left
+        assert not watched.watcher.follow(files)
+    monkeypatch.undo()
+
+    assert watched.watcher.failing
+    ((message, hint),) = watched.told
+    assert "no more threads" in message
+    assert "TasksMax" in hint
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+    # As soon as there is room again, everything is as it should be.
+    assert await watched.follow()
+    assert not watched.watcher.failing
+    await watched.settle()
+    await watched.noticed(lambda: watched.path.write_text("{}"))
+
+
+async def test_threads_that_are_gone_at_the_last_moment(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(observers.Observer, "schedule", refuse)
+
+    assert not await watched.follow()
+    assert watched.watcher.failing
+    assert "no more threads" in watched.told[0][0]
 
 
 async def test_a_directory_that_cannot_be_read_is_told(
