@@ -70,6 +70,9 @@ from hooksd_client import paths
 __all__ = ["Daemon", "ServeOptions", "serve"]
 
 _INTERRUPTED = 130
+_NO_THREAD = "can't start new thread"
+"""What the interpreter says then; it has no exception of its own for that."""
+
 _STDERR = 2
 
 _END_GRACE_S = 1.0
@@ -117,7 +120,7 @@ def serve(options: ServeOptions) -> int:
 
     Raises:
         AlreadyRunning: Another daemon serves this socket directory.
-        ServiceError: Socket, lock, state directory or a descriptor cannot be used.
+        ServiceError: Socket, lock, state directory or a descriptor cannot be used, or there is no room for its threads.
     """
     started_at = time.monotonic()
     places = _places(options, dict(os.environ))
@@ -133,7 +136,14 @@ def serve(options: ServeOptions) -> int:
         bound = bind(places.socket)
         stack.callback(bound.close)
         daemon = Daemon(options, places, bound, started_at)
-        return _run(daemon.run())
+        try:
+            return _run(daemon.run())
+        except RuntimeError as error:
+            if str(error) != _NO_THREAD:
+                raise
+            raise ServiceError(
+                "it needs about a dozen threads and cannot have more; raise `ulimit -u`, or TasksMax= of the service"
+            ) from error
 
 
 def _places(options: ServeOptions, env: Mapping[str, str]) -> _Places:

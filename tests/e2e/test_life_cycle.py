@@ -221,6 +221,29 @@ def test_readiness_can_be_told_on_a_standard_stream(home: Any, descriptor: int) 
         assert process.wait(20) == 0
 
 
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_a_machine_without_room_for_its_threads_is_no_fault_of_its_own(home: Any, threads: int) -> None:
+    code = f"""
+import sys, threading
+start, left = threading.Thread.start, {threads}
+def limited(thread):
+    global left
+    left -= 1
+    if left < 0:
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = limited
+from hooksd.cli.main import main
+sys.exit(main())
+"""
+    refused = home.start(program=(sys.executable, "-c", code))
+
+    assert refused.wait() == 1
+    assert "TasksMax" in refused.stderr
+    assert "internal error" not in refused.stderr
+    assert not home.socket.exists()
+
+
 def test_a_log_level_that_there_is_not(home: Any) -> None:
     assert "HOOKSD_LOG_LEVEL" in refused(home, status=2, HOOKSD_LOG_LEVEL="loud")
 
