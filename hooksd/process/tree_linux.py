@@ -8,8 +8,9 @@ Why nobody else is ever hit: the chain of parents by which a descendant was foun
 again, for we are its parent and have not reaped it; and a signal goes through a pidfd, after it was looked at that the
 process behind it is the one that was found.
 
-What gets away: a descendant that left the session, *and* cleared the mark from its environment, *and* became an orphan
-before the tree was looked at; and one that changed its user, if the daemon is not root.
+What gets away: a descendant that left the session, *and* cleared the mark from its environment or (if the daemon is not
+root) hides its environment as `ssh-agent` does, *and* became an orphan before the tree was looked at; and one that
+changed its user, if the daemon is not root.
 
 A tree changes while it is looked at: a child can become an orphan just after the orphans were listed. Whenever a look
 meets a process that has ended or moved meanwhile, it is not *settled*, and "nothing there" means nothing.
