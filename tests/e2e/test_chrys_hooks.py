@@ -284,6 +284,7 @@ def test_a_detached_durable_hook_that_fails_is_started_again(
     receiver.accepts = True
     until(lambda: receiver.taken, "the second try")
     until(lambda: [job["state"] for job in jobs(home)] == ["done"], "the job is done")
+    home.wait_for_record("hook.finished", 2)
     assert [record["status"] for record in home.records("hook.finished")] == ["failed", "ok"]
 
 
