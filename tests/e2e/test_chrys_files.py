@@ -42,7 +42,7 @@ def test_what_a_killed_daemon_left_is_removed_at_the_next_start(home: Any, until
 
     assert second.ready
     assert os.listdir(exchange(home)) == []
-    assert home.records("daemon.swept")[0]["left_over_runs"] == 1
+    assert home.wait_for_record("daemon.swept")["left_over_runs"] == 1
 
 
 def test_files_lie_beside_the_socket_and_go_with_the_run(home: Any) -> None:
