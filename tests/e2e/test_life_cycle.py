@@ -54,6 +54,8 @@ def test_a_whole_life(home: Any) -> None:
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077, 0o777])
 def test_what_the_daemon_makes_is_closed_to_others_whatever_the_umask(home: Any, umask: int) -> None:
     daemon = home.start(umask=umask)
+    # The log has a thread of its own, which readiness does not wait for.
+    home.wait_for_record("daemon.ready")
 
     assert mode(home.socket) == 0o600
     assert mode(home.socket.parent) == 0o700

@@ -9,8 +9,8 @@ from hooksd.service.last_resort import LastResort
 
 def test_a_process_that_hangs_is_ended() -> None:
     code = (
-        "import sys, threading; from hooksd.service.last_resort import LastResort;"
-        "LastResort(0.1, sys.stderr.write);"
+        "import os, threading; from hooksd.service.last_resort import LastResort;"
+        "LastResort(0.1, lambda text: os.write(2, text.encode()));"
         "hang = threading.Thread(target=threading.Event().wait); hang.start()"
     )
     done = subprocess.run(
