@@ -511,7 +511,8 @@ def test_102_jobs_of_a_project_that_may_not_run_wait(layers: Layers, jobs: Jobs,
     if why == "changed":
         jobs.script.write_text("echo evil >> " + script.partition(">> ")[2])
     elif why == "off":
-        layers.home.write_settings("")
+        # Not blank: for a second that would be taken for a file that is being written.
+        layers.home.write_settings("[projects]\nenabled = false\n")
     else:
         for grant in (layers.home.state / "trust").rglob("*"):
             if grant.is_file():
